@@ -1,0 +1,35 @@
+// One model as the API sees it: its text side and its engine. Owned by whoever loaded it (app, tests).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+#include "models/model_info.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace wok {
+
+struct ServedModel {
+  std::string id;                       // the name clients use
+  ModelInfo info;
+  int64_t created_unix_s = 0;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ChatTemplate> chat_template;  // null: chat endpoints answer 400 and say why
+  std::shared_ptr<Model> weights;       // keeps what the engine reads alive; may be null in tests
+  std::unique_ptr<Engine> engine;       // declared last: destroyed first
+};
+
+struct LoadOptions {
+  EngineOptions engine;
+  std::string cache_dir;                // pack files; "" = do not keep any
+  std::string isa;                      // "" = best this CPU has
+};
+
+// Loads a GGUF file (the first shard of a split one), packs its weights, starts an engine.
+// Errors end with the cause and the way out.
+Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const std::string& id,
+                                                const LoadOptions& options);
+
+}  // namespace wok
