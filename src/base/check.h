@@ -6,11 +6,11 @@ namespace wok {
 
 [[noreturn]] void check_failed(const char* condition, const char* what, const char* file, int line);
 
-#define WOK_CHECK(condition, what)                                    \
-  do {                                                                \
-    if (!(condition)) [[unlikely]] {                                  \
-      ::wok::check_failed(#condition, what, __FILE__, __LINE__);      \
-    }                                                                 \
+#define WOK_CHECK(condition, what)                               \
+  do {                                                           \
+    if (!(condition)) [[unlikely]] {                             \
+      ::wok::check_failed(#condition, what, __FILE__, __LINE__); \
+    }                                                            \
   } while (0)
 
 }  // namespace wok

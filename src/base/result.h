@@ -26,13 +26,21 @@ struct Error {
   std::string message;
 };
 
-inline Error invalid(std::string message) { return {ErrorKind::kInvalid, std::move(message)}; }
-inline Error not_found(std::string message) { return {ErrorKind::kNotFound, std::move(message)}; }
+inline Error invalid(std::string message) {
+  return {ErrorKind::kInvalid, std::move(message)};
+}
+inline Error not_found(std::string message) {
+  return {ErrorKind::kNotFound, std::move(message)};
+}
 inline Error unsupported(std::string message) {
   return {ErrorKind::kUnsupported, std::move(message)};
 }
-inline Error too_large(std::string message) { return {ErrorKind::kTooLarge, std::move(message)}; }
-inline Error io_error(std::string message) { return {ErrorKind::kIo, std::move(message)}; }
+inline Error too_large(std::string message) {
+  return {ErrorKind::kTooLarge, std::move(message)};
+}
+inline Error io_error(std::string message) {
+  return {ErrorKind::kIo, std::move(message)};
+}
 
 template <class T>
 class [[nodiscard]] Result {
@@ -84,11 +92,11 @@ using Status = Result<Ok>;
   auto name = std::move(tmp).value()
 
 // WOK_RETURN_IF_ERROR(f()): for a Status whose value carries nothing.
-#define WOK_RETURN_IF_ERROR(expr)                          \
-  do {                                                     \
-    if (auto wok_status = (expr); !wok_status.ok()) {      \
-      return wok_status.error();                           \
-    }                                                      \
+#define WOK_RETURN_IF_ERROR(expr)                     \
+  do {                                                \
+    if (auto wok_status = (expr); !wok_status.ok()) { \
+      return wok_status.error();                      \
+    }                                                 \
   } while (0)
 
 }  // namespace wok

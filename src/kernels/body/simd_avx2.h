@@ -1,0 +1,135 @@
+// The small vector type the bodies are written in, for AVX2 + FMA + F16C. Include only from a
+// translation unit compiled with those flags; everything here has internal linkage.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace wok {
+namespace {
+
+struct Simd {
+  static constexpr int kWidth = 8;  // 32-bit lanes
+  static constexpr const char* kName = "avx2";
+  using Float = __m256;
+  using Int = __m256i;    // int32 lanes
+  using Bytes = __m256i;  // kWidth * 4 bytes
+
+  static Float zero() { return _mm256_setzero_ps(); }
+  static Float set1(float v) { return _mm256_set1_ps(v); }
+  static Float load(const float* p) { return _mm256_loadu_ps(p); }
+  static void store(float* p, Float v) { _mm256_storeu_ps(p, v); }
+  static Float add(Float a, Float b) { return _mm256_add_ps(a, b); }
+  static Float sub(Float a, Float b) { return _mm256_sub_ps(a, b); }
+  static Float mul(Float a, Float b) { return _mm256_mul_ps(a, b); }
+  static Float div(Float a, Float b) { return _mm256_div_ps(a, b); }
+  static Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
+  static Float max(Float a, Float b) { return _mm256_max_ps(a, b); }
+  static Float min(Float a, Float b) { return _mm256_min_ps(a, b); }
+  static Float abs(Float a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+  static Float round(Float a) {
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static Int to_int(Float a) { return _mm256_cvtps_epi32(a); }
+  static Float to_float(Int a) { return _mm256_cvtepi32_ps(a); }
+  // 2^n for integral n in [-126, 127].
+  static Float pow2(Float n) {
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
+  }
+  static float reduce_add(Float v) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+  }
+  static float reduce_max(Float v) {
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+  }
+
+  static Float load_half(const void* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+  }
+  static void store_half(void* p, Float v) {
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static Float load_bf16(const void* p) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))), 16));
+  }
+  static void store_bf16(void* p, Float v) {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_srli_epi32(
+        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+    const __m256i packed =
+        _mm256_permute4x64_epi64(_mm256_packus_epi32(rounded, rounded), 0b00001000);
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
+  }
+  // kWidth integral floats in [-127, 127] to kWidth bytes.
+  static void store_int8(int8_t* p, Float v) {
+    const __m256i ints = _mm256_cvtps_epi32(v);
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
+  }
+
+  static Bytes load_bytes(const void* p) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+  }
+  static void store_bytes(void* p, Bytes v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
+  static Bytes or_bytes(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
+  static Bytes low_nibbles(Bytes v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
+  static Bytes high_nibbles(Bytes v) {
+    return _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
+  }
+  // Moves bits up (positive) or down and keeps those of `mask` in each byte; the mask must hold
+  // only bits that come from the same byte.
+  template <int kUp>
+  static Bytes shift_masked(Bytes v, int mask) {
+    if constexpr (kUp > 0) v = _mm256_slli_epi16(v, kUp);
+    if constexpr (kUp < 0) v = _mm256_srli_epi16(v, -kUp);
+    return _mm256_and_si256(v, _mm256_set1_epi8(static_cast<char>(mask)));
+  }
+
+  static __m256i broadcast4(const int8_t* p) {
+    int32_t four;
+    std::memcpy(&four, p, 4);
+    return _mm256_set1_epi32(four);
+  }
+  // Sum over groups of code * activation, per lane, for unsigned codes. kDepth: how many products
+  // pairs of which fit an int16 sum (8 for 4-bit codes, 4 for 5-bit, 2 for 6-bit).
+  template <int kDepth, int kGroups>
+  static Int dot_unsigned(const Bytes* w, const int8_t* a) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i total{};
+    for (int g0 = 0; g0 < kGroups; g0 += kDepth) {
+      __m256i sum = _mm256_maddubs_epi16(w[g0], broadcast4(a + 4 * g0));
+      for (int g = g0 + 1; g < g0 + kDepth && g < kGroups; ++g) {
+        sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w[g], broadcast4(a + 4 * g)));
+      }
+      const __m256i wide = _mm256_madd_epi16(sum, ones);
+      total = g0 == 0 ? wide : _mm256_add_epi32(total, wide);
+    }
+    return total;
+  }
+  // The same for signed codes in [-128, 127]; activations are in [-127, 127]. The sign moves to the
+  // activation, which has no -128: negating a code of -128 would wrap.
+  template <int kGroups>
+  static Int dot_signed(const Bytes* w, const int8_t* a) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i total = _mm256_setzero_si256();
+    for (int g = 0; g < kGroups; ++g) {
+      const __m256i x = broadcast4(a + 4 * g);
+      const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w[g]), _mm256_sign_epi8(x, w[g]));
+      total = _mm256_add_epi32(total, _mm256_madd_epi16(pairs, ones));
+    }
+    return total;
+  }
+};
+
+}  // namespace
+}  // namespace wok

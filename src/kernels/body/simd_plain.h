@@ -1,0 +1,157 @@
+// The small vector type in plain C++, 16 lanes wide like AVX-512: lets tests run the 16-row panel
+// layout and the bodies' 16-lane form on machines whose CPU has no such registers.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "base/half.h"
+
+namespace wok {
+namespace {
+
+struct Simd {
+  static constexpr int kWidth = 16;
+  static constexpr const char* kName = "plain16";
+  struct Float {
+    float v[kWidth];
+  };
+  struct Int {
+    int32_t v[kWidth];
+  };
+  struct Bytes {
+    uint8_t v[kWidth * 4];
+  };
+  template <class Op>
+  static Float map(Op op) {
+    Float r;
+    for (int i = 0; i < kWidth; ++i) r.v[i] = op(i);
+    return r;
+  }
+  template <class Op>
+  static Bytes map_bytes(Op op) {
+    Bytes r;
+    for (int i = 0; i < kWidth * 4; ++i) r.v[i] = static_cast<uint8_t>(op(i));
+    return r;
+  }
+
+  static Float zero() { return set1(0); }
+  static Float set1(float x) {
+    return map([&](int) { return x; });
+  }
+  static Float load(const float* p) {
+    return map([&](int i) { return p[i]; });
+  }
+  static void store(float* p, Float a) { std::memcpy(p, a.v, sizeof(a.v)); }
+  static Float add(Float a, Float b) {
+    return map([&](int i) { return a.v[i] + b.v[i]; });
+  }
+  static Float sub(Float a, Float b) {
+    return map([&](int i) { return a.v[i] - b.v[i]; });
+  }
+  static Float mul(Float a, Float b) {
+    return map([&](int i) { return a.v[i] * b.v[i]; });
+  }
+  static Float div(Float a, Float b) {
+    return map([&](int i) { return a.v[i] / b.v[i]; });
+  }
+  static Float fma(Float a, Float b, Float c) {
+    return map([&](int i) { return std::fma(a.v[i], b.v[i], c.v[i]); });
+  }
+  static Float max(Float a, Float b) {
+    return map([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  static Float min(Float a, Float b) {
+    return map([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  static Float abs(Float a) {
+    return map([&](int i) { return std::fabs(a.v[i]); });
+  }
+  static Float round(Float a) {
+    return map([&](int i) { return std::nearbyint(a.v[i]); });
+  }
+  static Float to_float(Int a) {
+    return map([&](int i) { return static_cast<float>(a.v[i]); });
+  }
+  static Float pow2(Float n) {
+    return map([&](int i) { return std::ldexp(1.0f, static_cast<int>(n.v[i])); });
+  }
+  static float reduce_add(Float a) {
+    float sum = 0;
+    for (float x : a.v) sum += x;
+    return sum;
+  }
+  static float reduce_max(Float a) {
+    float best = a.v[0];
+    for (float x : a.v) best = x > best ? x : best;
+    return best;
+  }
+
+  static Float load_half(const void* p) {
+    const auto* h = static_cast<const uint8_t*>(p);
+    return map([&](int i) { return half_to_float(load_unaligned<uint16_t>(h + 2 * i)); });
+  }
+  static void store_half(void* p, Float a) {
+    for (int i = 0; i < kWidth; ++i) {
+      const uint16_t bits = float_to_half(a.v[i]);
+      std::memcpy(static_cast<uint8_t*>(p) + 2 * i, &bits, 2);
+    }
+  }
+  static Float load_bf16(const void* p) {
+    const auto* h = static_cast<const uint8_t*>(p);
+    return map([&](int i) { return bf16_to_float(load_unaligned<uint16_t>(h + 2 * i)); });
+  }
+  static void store_bf16(void* p, Float a) {
+    for (int i = 0; i < kWidth; ++i) {
+      const uint16_t bits = float_to_bf16(a.v[i]);
+      std::memcpy(static_cast<uint8_t*>(p) + 2 * i, &bits, 2);
+    }
+  }
+  static void store_int8(int8_t* p, Float a) {
+    for (int i = 0; i < kWidth; ++i) p[i] = static_cast<int8_t>(a.v[i]);
+  }
+
+  static Bytes load_bytes(const void* p) {
+    Bytes r;
+    std::memcpy(r.v, p, sizeof(r.v));
+    return r;
+  }
+  static void store_bytes(void* p, Bytes a) { std::memcpy(p, a.v, sizeof(a.v)); }
+  static Bytes or_bytes(Bytes a, Bytes b) {
+    return map_bytes([&](int i) { return a.v[i] | b.v[i]; });
+  }
+  static Bytes low_nibbles(Bytes a) {
+    return map_bytes([&](int i) { return a.v[i] & 15; });
+  }
+  static Bytes high_nibbles(Bytes a) {
+    return map_bytes([&](int i) { return a.v[i] >> 4; });
+  }
+  template <int kUp>
+  static Bytes shift_masked(Bytes a, int mask) {
+    return map_bytes([&](int i) {
+      return (kUp >= 0 ? a.v[i] << (kUp > 0 ? kUp : 0) : a.v[i] >> (kUp < 0 ? -kUp : 0)) & mask;
+    });
+  }
+  template <int kDepth, int kGroups>
+  static Int dot_unsigned(const Bytes* w, const int8_t* a) {
+    Int r{};
+    for (int i = 0; i < kGroups * 4 * kWidth; ++i) {
+      const int group = i / (4 * kWidth), byte = i % (4 * kWidth);
+      r.v[byte / 4] += w[group].v[byte] * a[4 * group + byte % 4];
+    }
+    return r;
+  }
+  template <int kGroups>
+  static Int dot_signed(const Bytes* w, const int8_t* a) {
+    Int r{};
+    for (int i = 0; i < kGroups * 4 * kWidth; ++i) {
+      const int group = i / (4 * kWidth), byte = i % (4 * kWidth);
+      r.v[byte / 4] += static_cast<int8_t>(w[group].v[byte]) * a[4 * group + byte % 4];
+    }
+    return r;
+  }
+};
+
+}  // namespace
+}  // namespace wok

@@ -1,0 +1,31 @@
+// The table an instruction set's translation unit hands out. Include after one simd_*.h.
+#pragma once
+
+#include "kernels/body/attention.h"
+#include "kernels/body/elementwise.h"
+#include "kernels/body/matmul.h"
+#include "kernels/kernels.h"
+
+namespace wok {
+namespace {
+
+constexpr KernelTable kBodyTable = {
+    .name = Simd::kName,
+    .panel_rows = Simd::kWidth,
+    .matmul = matmul,
+    .rmsnorm = rmsnorm,
+    .quantize = quantize,
+    .rope_interleaved = rope_interleaved,
+    .rope_halves = rope_halves,
+    .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,
+    .add = add_rows,
+    .argmax = argmax,
+    .max = max_row,
+    .exp_sum = exp_sum,
+    .kv_f16 = {.store = store_kv<HalfKv>, .attend = attend<HalfKv>},
+    .kv_bf16 = {.store = store_kv<Bf16Kv>, .attend = attend<Bf16Kv>},
+};
+
+}  // namespace
+}  // namespace wok

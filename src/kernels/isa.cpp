@@ -1,0 +1,114 @@
+#include "kernels/isa.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "base/log.h"
+
+namespace wok {
+namespace {
+
+std::string cpu_model() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) == 0) {
+      const size_t colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+  }
+  return "unknown CPU";
+}
+
+struct Feature {
+  const char* name;
+  bool present;
+};
+
+// __builtin_cpu_supports also asks the operating system whether it saves the wide registers.
+#if defined(__x86_64__)
+#define WOK_FEATURE(name)                   \
+  Feature {                                 \
+    name, __builtin_cpu_supports(name) != 0 \
+  }
+#else
+#define WOK_FEATURE(name) \
+  Feature {               \
+    name, false           \
+  }
+#endif
+
+struct Candidate {
+  IsaOption option;
+  const KernelTable* kernels;
+};
+
+template <size_t N>
+Candidate candidate(const char* name, const KernelTable* kernels, const Feature (&features)[N]) {
+  Candidate c{{name, kernels != nullptr, ""}, kernels};
+  std::string has, lacks;
+  for (const Feature& f : features) (f.present ? has : lacks) += fmt::format(" {}", f.name);
+  if (!lacks.empty()) c.option.available = false;
+  c.option.reason = kernels == nullptr ? "not in this build"
+                    : lacks.empty()    ? "the CPU has" + has
+                                       : "the CPU lacks" + lacks;
+  return c;
+}
+
+std::vector<Candidate> candidates() {
+  std::vector<Candidate> all;
+  all.push_back({{"reference", true, "plain C++, for checking"}, &reference_kernels()});
+  all.push_back(candidate("avx2", avx2_kernels(),
+                          {WOK_FEATURE("avx2"), WOK_FEATURE("fma"), WOK_FEATURE("f16c")}));
+  all.push_back(candidate("avx512", avx512_kernels(),
+                          {WOK_FEATURE("avx512f"), WOK_FEATURE("avx512bw"), WOK_FEATURE("avx512dq"),
+                           WOK_FEATURE("avx512vl"), WOK_FEATURE("avx512vnni")}));
+  all.push_back({{"amx", false, "wok has no AMX kernels yet"}, nullptr});
+  return all;
+}
+
+}  // namespace
+
+Result<IsaChoice> choose_isa(std::string_view forced) {
+  const std::vector<Candidate> all = candidates();
+  IsaChoice choice;
+  choice.cpu = cpu_model();
+  std::string names;
+  for (const Candidate& c : all) {
+    choice.options.push_back(c.option);
+    names += (names.empty() ? "" : ", ") + c.option.name;
+  }
+  if (!forced.empty()) {
+    for (const Candidate& c : all) {
+      if (c.option.name != forced) continue;
+      if (!c.option.available) {
+        return unsupported(
+            fmt::format("WOK_ISA={}: {}. Leave WOK_ISA unset, or name one that is available (wok "
+                        "version --cpu)",
+                        forced, c.option.reason));
+      }
+      if (const std::string fault = self_test(*c.kernels); !fault.empty()) {
+        return unsupported(fmt::format("WOK_ISA={}: self-test failed: {}", forced, fault));
+      }
+      choice.name = c.option.name;
+      choice.reason = "asked for";
+      choice.kernels = c.kernels;
+      return choice;
+    }
+    return invalid(fmt::format("WOK_ISA={}: unknown; expected one of {}", forced, names));
+  }
+  for (auto c = all.rbegin(); c != all.rend(); ++c) {
+    if (!c->option.available) continue;
+    if (const std::string fault = self_test(*c->kernels); !fault.empty()) {
+      log::warn("kernels '{}' failed their self-test ({}); stepping down", c->option.name, fault);
+      continue;
+    }
+    choice.name = c->option.name;
+    choice.reason = "the widest available: " + c->option.reason;
+    choice.kernels = c->kernels;
+    return choice;
+  }
+  return unsupported("no kernel table passes its self-test on this CPU: its arithmetic is broken");
+}
+
+}  // namespace wok

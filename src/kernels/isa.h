@@ -1,0 +1,36 @@
+// Which kernel table this CPU runs, and why.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/kernels.h"
+
+namespace wok {
+
+struct IsaOption {
+  std::string name;  // reference, avx2, avx512, amx
+  bool available = false;
+  std::string reason;  // what the CPU has or lacks
+};
+
+struct IsaChoice {
+  std::string name;
+  std::string reason;
+  const KernelTable* kernels = nullptr;
+  std::vector<IsaOption> options;  // slowest first
+  std::string cpu;                 // model name
+};
+
+// forced: "" for the best one, else one of the names. The chosen table has passed self_test();
+// one that fails it is left out with a warning, and the next narrower is taken.
+// Errors: kInvalid for an unknown name; kUnsupported for one this CPU or build lacks.
+Result<IsaChoice> choose_isa(std::string_view forced);
+
+// Compares a table with the reference on small seeded inputs, in a few milliseconds.
+// Returns "" or what disagreed.
+std::string self_test(const KernelTable& table);
+
+}  // namespace wok

@@ -1,0 +1,141 @@
+// The compute interface: everything the layers ask of a CPU (or, later, another device), as one
+// table of function pointers per instruction set. reference.cpp is the plain truth each is tested
+// against. All functions are thread-safe, allocate nothing, and give each output row the same sums
+// whatever other rows are in the call (so a request gets the same tokens alone and in a batch).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace wok {
+
+// How a weight matrix is stored for the matmul of one instruction set. Integer families hold
+// `panel_rows` output rows interleaved, in blocks of 32 input columns; see pack.h for the bytes.
+enum class Family : uint8_t {
+  kInt4,     // codes 0..15, f16 scale and min a block of 32
+  kInt5,     // codes 0..31, likewise
+  kInt6,     // codes 0..63 meaning -32..31, f16 scale a block of 16
+  kInt8,     // signed codes, f16 scale a block of 32
+  kFloat16,  // panels of columns, two bytes each
+  kBFloat16,
+  kFloat32,
+};
+constexpr int kFamilyCount = 7;
+constexpr int kBlockColumns = 32;  // columns of one packed block
+constexpr int kPageTokens = 16;    // tokens of one KV page
+
+// Activation rows [rows, cols], in the forms the weight families need. `f32` is always there; the
+// int8 form (absmax / 127 a block of 32) only when an integer family will read it.
+struct Activations {
+  const float* f32 = nullptr;    // [rows, cols]
+  const int8_t* q = nullptr;     // [rows, cols]
+  const float* scale = nullptr;  // [rows, cols / 32]
+  const float* sum = nullptr;    // [rows, cols / 16]: scale * (sum of q over 16 columns)
+  int32_t rows = 0;
+  int32_t cols = 0;
+};
+
+// Dequantizes `n` weights of one row from the file's own blocks (reference path only).
+using DequantizeFn = void (*)(const uint8_t* blocks, float* out, int64_t n);
+
+// A weight matrix [rows, cols] ready for one kernel table.
+struct Matrix {
+  int32_t rows = 0;  // output features
+  int32_t cols = 0;  // input features
+  Family family = Family::kFloat32;
+  bool native = false;  // true: `data` holds the file's rows; reference table only
+  const uint8_t* data = nullptr;
+  size_t panel_bytes = 0;  // bytes of one panel (of one row when native)
+  DequantizeFn dequantize = nullptr;
+};
+
+// y[m, r] (+)= sum over c of x[m, c] * W[r, c] for the rows of panels [panel_begin, panel_end).
+struct MatmulArgs {
+  const Matrix* weights = nullptr;
+  const Activations* x = nullptr;
+  int32_t panel_begin = 0;
+  int32_t panel_end = 0;
+  float* y = nullptr;  // [x.rows, y_stride]
+  int64_t y_stride = 0;
+  bool accumulate = false;     // add to what y holds (residual)
+  uint8_t* scratch = nullptr;  // matmul_scratch_bytes(cols) of this worker's own
+};
+
+// Keys and values of one KV head of one layer live in each page: keys transposed
+// [head_dim, kPageTokens], values [kPageTokens, head_dim], elements of two bytes.
+struct KvView {
+  uint8_t* pool = nullptr;  // first byte of the pool
+  size_t page_bytes = 0;
+  size_t key_offset = 0;  // of this layer and head within a page
+  size_t value_offset = 0;
+};
+
+// One tile of attention: up to kMaxAttendRows query rows that share a KV head and a page table
+// (the heads of a GQA group, and neighbouring tokens of a chunk). Row i attends to positions
+// [begin[i], end[i]); softmax by one pass with a running maximum (Milakov & Gimelshein 2018,
+// FlashAttention-2), always over the same absolute tiles of kAttendTile positions.
+constexpr int kMaxAttendRows = 16;
+constexpr int kAttendTile = 64;
+struct AttendArgs {
+  KvView kv;
+  const int32_t* page_table = nullptr;
+  int32_t head_dim = 0;  // multiple of 16, at most kMaxHeadDim
+  int32_t rows = 0;
+  const float* q[kMaxAttendRows] = {};  // each [head_dim]
+  float* out[kMaxAttendRows] = {};      // each [head_dim]
+  int32_t begin[kMaxAttendRows] = {};
+  int32_t end[kMaxAttendRows] = {};
+  float scale = 1;  // applied to q·k
+};
+constexpr int kMaxHeadDim = 512;
+
+struct KvKernels {
+  // Writes one token's key and value of one head, f32 [head_dim] each, at `position`.
+  void (*store)(const KvView& kv, const int32_t* page_table, int32_t position, int32_t head_dim,
+                const float* key, const float* value);
+  void (*attend)(const AttendArgs& args);
+};
+
+struct KernelTable {
+  const char* name;
+  int32_t panel_rows;  // 0: matrices stay in the file's own layout
+  void (*matmul)(const MatmulArgs& args);
+  // y = x / rms(x) * weight, over n elements. y may be x.
+  void (*rmsnorm)(const float* x, const float* weight, float eps, int32_t n, float* y);
+  // One row to int8 blocks: q [n], scale [n/32], sum [n/16]. n is a multiple of 32.
+  void (*quantize)(const float* x, int32_t n, int8_t* q, float* scale, float* sum);
+  // Rotates pairs (2i, 2i+1) or (i, i + n/2) of x [n] by angles with cos/sin [n/2].
+  void (*rope_interleaved)(float* x, const float* cos, const float* sin, int32_t n);
+  void (*rope_halves)(float* x, const float* cos, const float* sin, int32_t n);
+  void (*silu_mul)(const float* gate, const float* up, int32_t n, float* y);
+  void (*gelu_mul)(const float* gate, const float* up, int32_t n, float* y);  // tanh form
+  void (*add)(const float* x, int32_t n, float* y);                           // y += x
+  int32_t (*argmax)(const float* x, int32_t n);  // lowest index of the largest; NaN never wins
+  float (*max)(const float* x, int32_t n);
+  // y = exp((x - shift) * inv_temperature); returns the sum (in double: n is a vocabulary).
+  double (*exp_sum)(const float* x, float shift, float inv_temperature, int32_t n, float* y);
+  KvKernels kv_f16;
+  KvKernels kv_bf16;
+};
+
+inline int32_t panel_count(const KernelTable& table, int32_t rows) {
+  const int32_t width = table.panel_rows == 0 ? 1 : table.panel_rows;
+  return (rows + width - 1) / width;
+}
+
+// Panels one matmul call should take: enough to reuse the activations it streams.
+constexpr int32_t kPanelsPerTask = 4;
+
+constexpr size_t matmul_scratch_bytes(int32_t cols) {
+  // kPanelsPerTask unpacked panels of at most 16 rows: a byte a code, and two float vectors a block
+  // of 16. The reference path needs one f32 row.
+  return static_cast<size_t>(kPanelsPerTask) * 16 * (cols + cols / 16 * 2 * sizeof(float)) +
+         static_cast<size_t>(cols) * sizeof(float) + 64;
+}
+
+const KernelTable& reference_kernels();
+// Null when this program was built without them (not x86-64).
+const KernelTable* avx2_kernels();
+const KernelTable* avx512_kernels();
+
+}  // namespace wok

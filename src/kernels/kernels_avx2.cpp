@@ -1,0 +1,19 @@
+#if defined(__AVX2__)
+#include "kernels/body/simd_avx2.h"
+//
+#include "kernels/body/table.h"
+
+namespace wok {
+const KernelTable* avx2_kernels() {
+  return &kBodyTable;
+}
+}  // namespace wok
+#else
+#include "kernels/kernels.h"
+
+namespace wok {
+const KernelTable* avx2_kernels() {
+  return nullptr;
+}
+}  // namespace wok
+#endif

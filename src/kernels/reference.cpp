@@ -1,0 +1,188 @@
+// The plain truth: each kernel written the obvious way, sums in double, weights dequantized from
+// the file's own blocks, activations in float. Slow on purpose; it shares no code with the bodies.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/half.h"
+#include "kernels/kernels.h"
+
+namespace wok {
+namespace {
+
+void matmul(const MatmulArgs& args) {
+  const Matrix& w = *args.weights;
+  auto* row = reinterpret_cast<float*>(args.scratch);
+  for (int32_t r = args.panel_begin; r < args.panel_end; ++r) {
+    w.dequantize(w.data + static_cast<size_t>(r) * w.panel_bytes, row, w.cols);
+    for (int32_t m = 0; m < args.x->rows; ++m) {
+      const float* x = args.x->f32 + static_cast<int64_t>(m) * w.cols;
+      double sum = 0;
+      for (int32_t c = 0; c < w.cols; ++c) sum += static_cast<double>(x[c]) * row[c];
+      float& y = args.y[m * args.y_stride + r];
+      y = static_cast<float>(args.accumulate ? y + sum : sum);
+    }
+  }
+}
+
+void rmsnorm(const float* x, const float* weight, float eps, int32_t n, float* y) {
+  double squares = 0;
+  for (int32_t i = 0; i < n; ++i) squares += static_cast<double>(x[i]) * x[i];
+  const double inverse = 1.0 / std::sqrt(squares / n + eps);
+  for (int32_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i] * inverse * weight[i]);
+}
+
+void quantize(const float* x, int32_t n, int8_t* q, float* scale, float* sum) {
+  for (int32_t b = 0; b < n / 32; ++b) {
+    float absmax = 0;
+    for (int i = 0; i < 32; ++i) absmax = std::max(absmax, std::fabs(x[32 * b + i]));
+    scale[b] = absmax / 127.0f;
+    const float inverse = absmax > 0 ? 127.0f / absmax : 0.0f;
+    int total[2] = {0, 0};
+    for (int i = 0; i < 32; ++i) {
+      const int code = static_cast<int>(std::nearbyint(x[32 * b + i] * inverse));
+      q[32 * b + i] = static_cast<int8_t>(code);
+      total[i / 16] += code;
+    }
+    sum[2 * b] = scale[b] * static_cast<float>(total[0]);
+    sum[2 * b + 1] = scale[b] * static_cast<float>(total[1]);
+  }
+}
+
+void rotate(float* a, float* b, float c, float s) {
+  const double x = *a, y = *b;
+  *a = static_cast<float>(x * c - y * s);
+  *b = static_cast<float>(x * s + y * c);
+}
+
+void rope_interleaved(float* x, const float* cos, const float* sin, int32_t n) {
+  for (int32_t i = 0; i < n / 2; ++i) rotate(x + 2 * i, x + 2 * i + 1, cos[i], sin[i]);
+}
+
+void rope_halves(float* x, const float* cos, const float* sin, int32_t n) {
+  for (int32_t i = 0; i < n / 2; ++i) rotate(x + i, x + i + n / 2, cos[i], sin[i]);
+}
+
+void silu_mul(const float* gate, const float* up, int32_t n, float* y) {
+  for (int32_t i = 0; i < n; ++i) {
+    y[i] = static_cast<float>(gate[i] / (1.0 + std::exp(-static_cast<double>(gate[i]))) * up[i]);
+  }
+}
+
+void gelu_mul(const float* gate, const float* up, int32_t n, float* y) {
+  for (int32_t i = 0; i < n; ++i) {
+    const double g = gate[i];
+    const double t = std::tanh(std::sqrt(2.0 / M_PI) * (g + 0.044715 * g * g * g));
+    y[i] = static_cast<float>(0.5 * g * (1.0 + t) * up[i]);
+  }
+}
+
+void add(const float* x, int32_t n, float* y) {
+  for (int32_t i = 0; i < n; ++i) y[i] += x[i];
+}
+
+int32_t argmax(const float* x, int32_t n) {
+  int32_t best = 0;
+  for (int32_t i = 1; i < n; ++i) {
+    if (x[i] > x[best] || std::isnan(x[best])) best = i;
+  }
+  return std::isnan(x[best]) ? 0 : best;
+}
+
+float max(const float* x, int32_t n) {
+  float best = -std::numeric_limits<float>::infinity();
+  for (int32_t i = 0; i < n; ++i) best = x[i] > best ? x[i] : best;
+  return best;
+}
+
+double exp_sum(const float* x, float shift, float inv_temperature, int32_t n, float* y) {
+  double total = 0;
+  for (int32_t i = 0; i < n; ++i) {
+    y[i] = std::exp((x[i] - shift) * inv_temperature);
+    total += y[i];
+  }
+  return total;
+}
+
+struct HalfElement {
+  static float load(const uint8_t* p) { return half_to_float(load_unaligned<uint16_t>(p)); }
+  static uint16_t narrow(float v) { return float_to_half(v); }
+};
+struct Bf16Element {
+  static float load(const uint8_t* p) { return bf16_to_float(load_unaligned<uint16_t>(p)); }
+  static uint16_t narrow(float v) { return float_to_bf16(v); }
+};
+
+uint8_t* page_of(const KvView& kv, const int32_t* page_table, int32_t position) {
+  return kv.pool + static_cast<size_t>(page_table[position / kPageTokens]) * kv.page_bytes;
+}
+
+template <class Element>
+void store(const KvView& kv, const int32_t* page_table, int32_t position, int32_t head_dim,
+           const float* key, const float* value) {
+  uint8_t* page = page_of(kv, page_table, position);
+  const int32_t slot = position % kPageTokens;
+  for (int32_t d = 0; d < head_dim; ++d) {
+    const uint16_t k = Element::narrow(key[d]), v = Element::narrow(value[d]);
+    std::memcpy(page + kv.key_offset + (static_cast<size_t>(d) * kPageTokens + slot) * 2, &k, 2);
+    std::memcpy(page + kv.value_offset + (static_cast<size_t>(slot) * head_dim + d) * 2, &v, 2);
+  }
+}
+
+template <class Element>
+void attend(const AttendArgs& args) {
+  const int32_t dim = args.head_dim;
+  auto score = [&](int row, int32_t position) {
+    const uint8_t* keys = page_of(args.kv, args.page_table, position) + args.kv.key_offset;
+    double dot = 0;
+    for (int32_t d = 0; d < dim; ++d) {
+      dot +=
+          static_cast<double>(args.q[row][d]) *
+          Element::load(keys + (static_cast<size_t>(d) * kPageTokens + position % kPageTokens) * 2);
+    }
+    return dot * args.scale;
+  };
+  for (int row = 0; row < args.rows; ++row) {
+    double highest = -std::numeric_limits<double>::infinity();
+    for (int32_t t = args.begin[row]; t < args.end[row]; ++t) {
+      highest = std::max(highest, score(row, t));
+    }
+    double sums[kMaxHeadDim] = {};
+    double total = 0;
+    for (int32_t t = args.begin[row]; t < args.end[row]; ++t) {
+      const double weight = std::exp(score(row, t) - highest);
+      const uint8_t* values = page_of(args.kv, args.page_table, t) + args.kv.value_offset +
+                              static_cast<size_t>(t % kPageTokens) * dim * 2;
+      for (int32_t d = 0; d < dim; ++d) sums[d] += weight * Element::load(values + d * 2);
+      total += weight;
+    }
+    for (int32_t d = 0; d < dim; ++d) {
+      args.out[row][d] = total > 0 ? static_cast<float>(sums[d] / total) : 0.0f;
+    }
+  }
+}
+
+}  // namespace
+
+const KernelTable& reference_kernels() {
+  static constexpr KernelTable kTable = {
+      .name = "reference",
+      .panel_rows = 0,
+      .matmul = matmul,
+      .rmsnorm = rmsnorm,
+      .quantize = quantize,
+      .rope_interleaved = rope_interleaved,
+      .rope_halves = rope_halves,
+      .silu_mul = silu_mul,
+      .gelu_mul = gelu_mul,
+      .add = add,
+      .argmax = argmax,
+      .max = max,
+      .exp_sum = exp_sum,
+      .kv_f16 = {.store = store<HalfElement>, .attend = attend<HalfElement>},
+      .kv_bf16 = {.store = store<Bf16Element>, .attend = attend<Bf16Element>},
+  };
+  return kTable;
+}
+
+}  // namespace wok
