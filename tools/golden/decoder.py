@@ -1,0 +1,211 @@
+"""The Llama and Gemma 3 decoders in NumPy, written to be read beside the papers.
+
+This is the reference the C++ engine is judged by, so it shares nothing with it: the
+weights come from the `gguf` package's own dequantizers, activations stay in floating
+point (the engine may quantize them), and there is no paging, batching or tiling. Names
+follow the GGUF tensors. What a model needs and this file does not know is refused: a
+reference that guesses is worse than none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gguf
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The hyperparameters of one model, as its GGUF metadata states them."""
+
+    architecture: str
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    eps: float
+    rope_base: float
+    local_rope_base: float
+    window: int  # Sliding window in tokens, the query's own included; 0 means none.
+
+    @property
+    def is_gemma(self) -> bool:
+        return self.architecture == "gemma3"
+
+    def is_global(self, layer: int) -> bool:
+        """Gemma 3 lets every sixth layer see everything; the others see a window."""
+        return self.window == 0 or layer % 6 == 5
+
+
+def metadata(reader: gguf.GGUFReader) -> dict[str, Any]:
+    """All key-value pairs of the file as plain Python values."""
+    return {name: entry.contents() for name, entry in reader.fields.items()}
+
+
+def read_settings(meta: dict[str, Any]) -> Settings:
+    """Reads hyperparameters, and refuses files with features this reference lacks."""
+    arch = meta["general.architecture"]
+    if arch not in ("llama", "gemma3"):
+        raise SystemExit(f"architecture '{arch}': expected llama or gemma3")
+    scaling = [key for key in meta if key.startswith(f"{arch}.rope.scaling")]
+    if scaling:
+        raise SystemExit(f"rope scaling is not in this reference: {scaling}")
+
+    def get(key: str, default: Any = None) -> Any:
+        value = meta.get(f"{arch}.{key}", default)
+        if value is None:
+            raise SystemExit(f"metadata key '{arch}.{key}' is missing")
+        return value
+
+    heads = get("attention.head_count")
+    head_dim = get("attention.key_length", get("embedding_length") // heads)
+    if get("rope.dimension_count", head_dim) != head_dim:
+        raise SystemExit("partial rotary embedding is not in this reference")
+    # The larger Gemma 3 models scale attention by another rule or scale their positions.
+    if arch == "gemma3" and get("block_count") not in (18, 26):
+        raise SystemExit("gemma3: only the 270M and 1B text models are in this reference")
+    return Settings(
+        architecture=arch,
+        layers=get("block_count"),
+        width=get("embedding_length"),
+        heads=heads,
+        kv_heads=get("attention.head_count_kv", heads),
+        head_dim=head_dim,
+        eps=get("attention.layer_norm_rms_epsilon"),
+        rope_base=get("rope.freq_base", 10000.0),
+        local_rope_base=get("rope.freq_base_swa", 10000.0),
+        window=get("attention.sliding_window", 0) if arch == "gemma3" else 0,
+    )
+
+
+def rms_norm(x: Array, weight: Array, eps: float) -> Array:
+    """x / rms(x) * weight over the last axis. Gemma's "1 +" is already in the file."""
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + x.dtype.type(eps)) * weight
+
+
+def silu(x: Array) -> Array:
+    return x / (1 + np.exp(-x))
+
+
+def gelu_tanh(x: Array) -> Array:
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+
+
+def rotate(x: Array, positions: Array, base: float, interleaved: bool) -> Array:
+    """Rotary embedding of x [tokens, heads, head_dim].
+
+    Pair i turns by position * base^(-2i/head_dim). GGUF's converter permutes the Q and K
+    rows of Llama so that a pair lies side by side (2i, 2i+1); Gemma keeps the two halves
+    (i, i + head_dim/2). Angles are computed in float64, so that position 700 is as exact
+    as position 0.
+    """
+    half = x.shape[-1] // 2
+    frequency = base ** (-np.arange(half, dtype=np.float64) / half)
+    angle = positions[:, None, None] * frequency
+    cos, sin = np.cos(angle).astype(x.dtype), np.sin(angle).astype(x.dtype)
+    first = np.s_[..., 0::2] if interleaved else np.s_[..., :half]
+    second = np.s_[..., 1::2] if interleaved else np.s_[..., half:]
+    out = np.empty_like(x)
+    out[first] = x[first] * cos - x[second] * sin
+    out[second] = x[first] * sin + x[second] * cos
+    return out
+
+
+def softmax(x: Array) -> Array:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@dataclass
+class Cache:
+    """Rotated keys and values of the tokens seen so far, [tokens, kv_heads, head_dim]."""
+
+    keys: list[Array] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list)
+    length: int = 0
+
+
+class Decoder:
+    """One model, dequantized once at construction (about 4 bytes a parameter)."""
+
+    def __init__(self, path: str, dtype: type = np.float32):
+        reader = gguf.GGUFReader(path)
+        self.meta = metadata(reader)
+        self.settings = read_settings(self.meta)
+        self.weights: dict[str, Array] = {}
+        for tensor in reader.tensors:
+            # Rows come out as [out_features, in_features].
+            values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+            self.weights[tensor.name] = values.astype(dtype, copy=False)
+        if "rope_freqs.weight" in self.weights:
+            raise SystemExit("rope_freqs.weight (Llama 3 scaling) is not in this reference")
+        self.embedding = self.weights["token_embd.weight"]
+        self.output = self.weights.get("output.weight", self.embedding)
+
+    def forward(self, tokens: list[int], cache: Cache) -> Array:
+        """Appends `tokens` to the cache; returns the logits after the last one [vocab]."""
+        s = self.settings
+        positions = np.arange(cache.length, cache.length + len(tokens))
+        x = self.embedding[tokens]
+        if s.is_gemma:
+            # As llama.cpp: sqrt(width) in float32. The original rounds it to bfloat16,
+            # which for width 640 is 25.25 in place of 25.298.
+            x = x * x.dtype.type(np.sqrt(np.float32(s.width)))
+        for layer in range(s.layers):
+            x = x + self._attention(x, layer, positions, cache)
+            x = x + self._feed_forward(x, layer)
+        cache.length += len(tokens)
+        return self.output @ rms_norm(x[-1], self.weights["output_norm.weight"], s.eps)
+
+    def _layer_weights(self, layer: int) -> Callable[[str], Array]:
+        return lambda name: self.weights[f"blk.{layer}.{name}.weight"]
+
+    def _attention(self, x: Array, layer: int, positions: Array, cache: Cache) -> Array:
+        s = self.settings
+        w = self._layer_weights(layer)
+        tokens = len(positions)
+        normed = rms_norm(x, w("attn_norm"), s.eps)
+        q = (normed @ w("attn_q").T).reshape(tokens, s.heads, s.head_dim)
+        k = (normed @ w("attn_k").T).reshape(tokens, s.kv_heads, s.head_dim)
+        v = (normed @ w("attn_v").T).reshape(tokens, s.kv_heads, s.head_dim)
+        if s.is_gemma:
+            q = rms_norm(q, w("attn_q_norm"), s.eps)
+            k = rms_norm(k, w("attn_k_norm"), s.eps)
+        base = s.rope_base if s.is_global(layer) else s.local_rope_base
+        q = rotate(q, positions, base, interleaved=not s.is_gemma)
+        k = rotate(k, positions, base, interleaved=not s.is_gemma)
+
+        if len(cache.keys) == layer:
+            cache.keys.append(k)
+            cache.values.append(v)
+        else:
+            k = cache.keys[layer] = np.concatenate([cache.keys[layer], k])
+            v = cache.values[layer] = np.concatenate([cache.values[layer], v])
+
+        distance = positions[:, None] - np.arange(len(k))[None, :]
+        visible = distance >= 0
+        if not s.is_global(layer):
+            visible &= distance < s.window
+        out = np.empty_like(q)
+        for head in range(s.heads):
+            group = head // (s.heads // s.kv_heads)  # Grouped queries share one KV head.
+            scores = q[:, head] @ k[:, group].T / x.dtype.type(math.sqrt(s.head_dim))
+            scores = np.where(visible, scores, x.dtype.type(-np.inf))
+            out[:, head] = softmax(scores) @ v[:, group]
+        out = out.reshape(tokens, -1) @ w("attn_output").T
+        return rms_norm(out, w("post_attention_norm"), s.eps) if s.is_gemma else out
+
+    def _feed_forward(self, x: Array, layer: int) -> Array:
+        s = self.settings
+        w = self._layer_weights(layer)
+        normed = rms_norm(x, w("ffn_norm"), s.eps)
+        act = gelu_tanh if s.is_gemma else silu
+        out = (act(normed @ w("ffn_gate").T) * (normed @ w("ffn_up").T)) @ w("ffn_down").T
+        return rms_norm(out, w("post_ffw_norm"), s.eps) if s.is_gemma else out
