@@ -182,7 +182,7 @@ std::string find_program(const std::string& name, const std::string& path) {
   size_t begin = 0;
   while (begin <= path.size()) {
     const size_t end = std::min(path.find(':', begin), path.size());
-    const std::string candidate = path.substr(begin, end - begin) + "/" + name;
+    std::string candidate = path.substr(begin, end - begin) + "/" + name;
     struct stat info {};
     if (candidate.starts_with('/') && ::access(candidate.c_str(), X_OK) == 0 &&
         ::stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
