@@ -87,7 +87,7 @@ Result<IsaChoice> choose_isa(std::string_view forced) {
                         "version --cpu)",
                         forced, c.option.reason));
       }
-      if (const std::string fault = self_test(*c.kernels); !fault.empty()) {
+      if (const std::string fault = self_check(*c.kernels); !fault.empty()) {
         return unsupported(fmt::format("WOK_ISA={}: self-test failed: {}", forced, fault));
       }
       choice.name = c.option.name;
@@ -99,7 +99,7 @@ Result<IsaChoice> choose_isa(std::string_view forced) {
   }
   for (auto c = all.rbegin(); c != all.rend(); ++c) {
     if (!c->option.available) continue;
-    if (const std::string fault = self_test(*c->kernels); !fault.empty()) {
+    if (const std::string fault = self_check(*c->kernels); !fault.empty()) {
       log::warn("kernels '{}' failed their self-test ({}); stepping down", c->option.name, fault);
       continue;
     }

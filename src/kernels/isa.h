@@ -24,13 +24,13 @@ struct IsaChoice {
   std::string cpu;                 // model name
 };
 
-// forced: "" for the best one, else one of the names. The chosen table has passed self_test();
+// forced: "" for the best one, else one of the names. The chosen table has passed self_check();
 // one that fails it is left out with a warning, and the next narrower is taken.
 // Errors: kInvalid for an unknown name; kUnsupported for one this CPU or build lacks.
 Result<IsaChoice> choose_isa(std::string_view forced);
 
 // Compares a table with the reference on small seeded inputs, in a few milliseconds.
 // Returns "" or what disagreed.
-std::string self_test(const KernelTable& table);
+std::string self_check(const KernelTable& table);
 
 }  // namespace wok

@@ -34,19 +34,19 @@ std::vector<const KernelTable*> tables() {
 
 TEST(Kernels, EveryTableOfThisMachineAgreesWithTheReference) {
   ASSERT_GE(tables().size(), 2u);
-  for (const KernelTable* table : tables()) EXPECT_EQ(self_test(*table), "") << table->name;
+  for (const KernelTable* table : tables()) EXPECT_EQ(self_check(*table), "") << table->name;
 }
 
 TEST(Kernels, SelfTestNoticesAWrongKernel) {
   KernelTable broken = kBodyTable;
   broken.silu_mul = kBodyTable.gelu_mul;
-  EXPECT_NE(self_test(broken), "");
+  EXPECT_NE(self_check(broken), "");
   broken = kBodyTable;
   broken.matmul = [](const MatmulArgs&) {};
-  EXPECT_NE(self_test(broken), "");
+  EXPECT_NE(self_check(broken), "");
   broken = kBodyTable;
   broken.kv_f16.attend = [](const AttendArgs&) {};
-  EXPECT_NE(self_test(broken), "");
+  EXPECT_NE(self_check(broken), "");
 }
 
 TEST(Kernels, UnknownOrMissingIsaIsAClearError) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/body/elementwise.h"
 #include "kernels/kernels.h"
 
 namespace wok {

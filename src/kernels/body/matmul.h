@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/body/elementwise.h"
 #include "kernels/kernels.h"
 
 namespace wok {

@@ -212,7 +212,7 @@ std::string check_rows(const KernelTable& table, Noise& noise) {
 
 }  // namespace
 
-std::string self_test(const KernelTable& table) {
+std::string self_check(const KernelTable& table) {
   Noise noise(42);
   std::string fault = check_rows(table, noise);
   if (table.panel_rows != 0) {

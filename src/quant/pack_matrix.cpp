@@ -1,0 +1,45 @@
+#include "quant/pack_matrix.h"
+
+#include <algorithm>
+
+namespace wok {
+
+size_t packed_matrix_bytes(const WeightFormat& format, const KernelTable& table, int32_t rows,
+                           int32_t cols) {
+  if (table.panel_rows == 0) return 0;
+  return packed_panel_bytes(format.family, table.panel_rows, cols) * panel_count(table, rows);
+}
+
+void pack_panels(const WeightFormat& format, const KernelTable& table, int32_t rows, int32_t cols,
+                 const uint8_t* rows_data, int32_t panel_begin, int32_t panel_end,
+                 uint8_t* packed) {
+  const int32_t width = table.panel_rows;
+  const size_t panel_bytes = packed_panel_bytes(format.family, width, cols);
+  const int64_t row_bytes = format.row_bytes(cols);
+  const int32_t parts = format.block / kBlockColumns;
+  for (int32_t r = panel_begin * width; r < std::min(rows, panel_end * width); ++r) {
+    const uint8_t* row = rows_data + r * row_bytes;
+    uint8_t* panel = packed + r / width * panel_bytes;
+    if (format.codes == nullptr) {
+      pack_float_row(format.family, width, row, cols, r % width, panel);
+      continue;
+    }
+    for (int32_t b = 0; b < cols / kBlockColumns; ++b) {
+      PackBlock block{};
+      format.codes(row + b / parts * format.block_bytes, b % parts, block);
+      pack_block(format.family, width, block, b, r % width, panel);
+    }
+  }
+}
+
+Matrix make_matrix(const WeightFormat& format, const KernelTable& table, int32_t rows, int32_t cols,
+                   const uint8_t* rows_data, const uint8_t* packed) {
+  Matrix m{.rows = rows, .cols = cols, .family = format.family, .dequantize = format.dequantize};
+  m.native = table.panel_rows == 0;
+  m.data = m.native ? rows_data : packed;
+  m.panel_bytes = m.native ? static_cast<size_t>(format.row_bytes(cols))
+                           : packed_panel_bytes(format.family, table.panel_rows, cols);
+  return m;
+}
+
+}  // namespace wok
