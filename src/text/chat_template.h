@@ -14,12 +14,12 @@
 namespace wok {
 
 struct ChatTemplateInput {
-  nlohmann::json messages;                      // array of {role, content, ...}
-  nlohmann::json tools;                         // null or array
-  nlohmann::json kwargs;                        // null or object: chat_template_kwargs
+  nlohmann::json messages;  // array of {role, content, ...}
+  nlohmann::json tools;     // null or array
+  nlohmann::json kwargs;    // null or object: chat_template_kwargs
   bool add_generation_prompt = true;
-  bool continue_final_message = false;          // the answer continues the last message's text
-  int64_t now_unix_s = 0;                       // what strftime_now sees (UTC)
+  bool continue_final_message = false;  // the answer continues the last message's text
+  int64_t now_unix_s = 0;               // what strftime_now sees (UTC)
 };
 
 class ChatTemplate {

@@ -25,19 +25,19 @@ enum class TokenKind : int32_t {
 
 // Everything a tokenizer is built from. Filled by the model loader from GGUF metadata.
 struct TokenizerData {
-  std::string model;                 // tokenizer.ggml.model: "gpt2" (byte-level BPE) or "llama" (SPM)
-  std::string pre;                   // tokenizer.ggml.pre: which pre-tokenizer, e.g. "smollm"
-  std::vector<std::string> tokens;   // id -> piece, as stored in the file
-  std::vector<TokenKind> kinds;      // empty, or one a token
-  std::vector<float> scores;         // SPM only: empty, or one a token
-  std::vector<std::string> merges;   // BPE only: "left right", best first
-  int32_t bos_id = -1;               // -1: none
+  std::string model;  // tokenizer.ggml.model: "gpt2" (byte-level BPE) or "llama" (SPM)
+  std::string pre;    // tokenizer.ggml.pre: which pre-tokenizer, e.g. "smollm"
+  std::vector<std::string> tokens;  // id -> piece, as stored in the file
+  std::vector<TokenKind> kinds;     // empty, or one a token
+  std::vector<float> scores;        // SPM only: empty, or one a token
+  std::vector<std::string> merges;  // BPE only: "left right", best first
+  int32_t bos_id = -1;              // -1: none
   int32_t eos_id = -1;
-  int32_t eot_id = -1;               // end of turn, where a file names one
+  int32_t eot_id = -1;  // end of turn, where a file names one
   int32_t unk_id = -1;
   bool add_bos = false;
   bool add_eos = false;
-  bool add_space_prefix = true;      // SPM: put ▁ before the first word
+  bool add_space_prefix = true;  // SPM: put ▁ before the first word
 };
 
 class Tokenizer {
@@ -63,10 +63,10 @@ class Tokenizer {
   virtual std::string decode(std::span<const int32_t> ids, bool show_special = false) const = 0;
 
   virtual int32_t vocab_size() const = 0;
-  virtual int32_t bos_id() const = 0;                        // -1: none
-  virtual int32_t eos_id() const = 0;                        // -1: none
+  virtual int32_t bos_id() const = 0;  // -1: none
+  virtual int32_t eos_id() const = 0;  // -1: none
   virtual bool add_bos() const = 0;
-  virtual const std::vector<int32_t>& end_ids() const = 0;   // EOS and every end-of-turn token
+  virtual const std::vector<int32_t>& end_ids() const = 0;  // EOS and every end-of-turn token
   virtual bool is_control(int32_t id) const = 0;
   // The id of exactly this piece ("<|im_end|>"), or -1.
   virtual int32_t id_of(std::string_view piece) const = 0;

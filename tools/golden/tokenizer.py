@@ -5,9 +5,8 @@
 
 Needs: pip install gguf tokenizers transformers llama-cpp-python
 
-The ids are Hugging Face's. A SentencePiece vocabulary goes through transformers' own GGUF loader,
-which derives the merges from the vocabulary; byte-level BPE is built here the way the model's
-published tokenizer.json has it (transformers' loader does not know `smollm`). llama.cpp tokenizes
+The ids are Hugging Face's: transformers' Gemma tokenizer, or byte-level BPE built the way the
+model's published tokenizer.json has it. llama.cpp tokenizes
 the same texts; where it differs, the case carries its ids and `disagreement` counts it. wok follows
 Hugging Face there.
 
@@ -23,6 +22,8 @@ import gguf
 import llama_cpp
 import tokenizers
 import transformers
+from transformers.models.gemma.tokenization_gemma import GemmaTokenizer
+from transformers.tokenization_utils_base import generate_merges
 
 CORPUS = [
     ("empty", ""),
@@ -118,11 +119,26 @@ def byte_level(fields):
     return tokenizer, f"tokenizers {tokenizers.__version__}, built as the published tokenizer.json"
 
 
-def sentence_piece(path):
-    folder, name = os.path.split(os.path.abspath(path))
-    loaded = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=name)
-    return loaded.backend_tokenizer, (
-        f"transformers {transformers.__version__} GGUF loader, tokenizers {tokenizers.__version__}")
+def gemma(fields):
+    """transformers' Gemma tokenizer over this vocabulary, merges derived by transformers.
+
+    The steps are those of its GGUF loader, which itself needs a whole PyTorch to be imported: runs
+    of spaces are spelled with U+2581, and a token's place in the file is its rank.
+    """
+    tokens = ["\u2581" * len(t) if " " in t and not t.strip() else t for t in fields["tokens"]]
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    ranks = {token: -index for index, token in enumerate(tokens)}
+    wrapped = GemmaTokenizer(vocab=vocabulary, merges=generate_merges(vocabulary, ranks))
+    kinds = fields["token_type"]
+    wrapped.add_special_tokens({"additional_special_tokens": [
+        tokenizers.AddedToken(token, normalized=False, special=True)
+        for token, kind in zip(tokens, kinds) if kind == 3]}, replace_extra_special_tokens=False)
+    wrapped.add_tokens([
+        tokenizers.AddedToken(token, normalized=False)
+        for token, kind in zip(tokens, kinds) if kind == 4 and token.strip("\u2581")])
+    return wrapped.backend_tokenizer, (
+        f"transformers {transformers.__version__} GemmaTokenizer, "
+        f"tokenizers {tokenizers.__version__}")
 
 
 def encode(tokenizer, text, parse_special):
@@ -144,7 +160,10 @@ def main():
     if fields["model"] == "gpt2":
         tokenizer, made_by = byte_level(fields)
     else:
-        tokenizer, made_by = sentence_piece(options.model)
+        architecture = reader.fields["general.architecture"].contents()
+        if not architecture.startswith("gemma"):
+            sys.exit(f"this script does not know the published tokenizer of '{architecture}'; add it")
+        tokenizer, made_by = gemma(fields)
     other = llama_cpp.Llama(model_path=options.model, vocab_only=True, verbose=False)
 
     cases = []
