@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from decoder import Cache, Decoder
+from prompt_tokens import encode
 from prompts import BY_ARCHITECTURE
-from tokenizer import encode
 
 TOP = 20
 CONTINUATION = 16
