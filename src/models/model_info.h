@@ -9,15 +9,15 @@
 namespace wok {
 
 struct ModelInfo {
-  std::string architecture;      // "llama", "gemma3"
-  std::string name;              // general.name, or the file's name
+  std::string architecture;  // "llama", "gemma3"
+  std::string name;          // general.name, or the file's name
   int32_t layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
   int32_t embedding = 0, feed_forward = 0, vocab = 0;
-  int32_t context_tokens = 0;    // trained context
+  int32_t context_tokens = 0;  // trained context
   uint64_t parameters = 0;
   uint64_t file_bytes = 0;
   std::vector<std::pair<std::string, int>> tensor_types;  // "Q4_1" -> count, most frequent first
-  std::string chat_template;     // as in the file, "" when there is none
+  std::string chat_template;                              // as in the file, "" when there is none
   uint64_t kv_bytes_per_token = 0;
 };
 

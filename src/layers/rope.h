@@ -1,0 +1,30 @@
+// Rotary position embedding (arXiv 2104.09864): the angles of a step's tokens.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "layers/compute.h"
+
+namespace wok {
+
+// cos and sin of position * frequency[i], [tokens, dims / 2]; sized once, filled every step.
+class RopeTable {
+ public:
+  // frequencies: one a rotated pair, base^(-2i/dims) scaled as the model says.
+  void reserve(std::vector<float> frequencies, int32_t max_tokens);
+  void fill(const Compute& compute, std::span<const int32_t> positions);
+
+  int32_t dims() const { return 2 * pairs_; }
+  const float* cos(int32_t token) const { return cos_.data() + int64_t{token} * pairs_; }
+  const float* sin(int32_t token) const { return sin_.data() + int64_t{token} * pairs_; }
+
+ private:
+  int32_t pairs_ = 0;
+  std::vector<float> frequencies_, cos_, sin_;
+};
+
+std::vector<float> rope_frequencies(int32_t dims, double base, double scale);
+
+}  // namespace wok

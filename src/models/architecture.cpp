@@ -1,0 +1,145 @@
+#include "models/architecture.h"
+
+#include <fmt/format.h>
+
+namespace wok {
+namespace {
+
+// One whole number of a model's config, required unless `fallback` is given, within bounds.
+class Reader {
+ public:
+  Reader(const GgufFile& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
+
+  Result<int32_t> count(const char* name, int64_t low, int64_t high, int64_t fallback = -1) {
+    const std::string key = prefix_ + name;
+    WOK_TRY(found, file_.get_int(key));
+    if (!found && fallback < 0) {
+      return invalid(
+          fmt::format("'{}' has no key '{}'; the file is no complete model", file_.path(), key));
+    }
+    const int64_t value = found.value_or(fallback);
+    if (value < low || value > high) {
+      return invalid(
+          fmt::format("'{}': {} is {}, expected {} to {}", file_.path(), key, value, low, high));
+    }
+    return static_cast<int32_t>(value);
+  }
+
+  Result<double> number(const char* name, double low, double high, double fallback) {
+    const std::string key = prefix_ + name;
+    WOK_TRY(found, file_.get_float(key));
+    const double value = found.value_or(fallback);
+    if (!(value >= low && value <= high)) {
+      return invalid(
+          fmt::format("'{}': {} is {}, expected {} to {}", file_.path(), key, value, low, high));
+    }
+    return value;
+  }
+
+ private:
+  const GgufFile& file_;
+  std::string prefix_;
+};
+
+// head_count_kv may be one number or one a layer; wok runs models where all are equal.
+Result<int32_t> read_kv_heads(const GgufFile& file, const std::string& arch, int32_t heads) {
+  const std::string key = arch + ".attention.head_count_kv";
+  WOK_TRY(counts, file.get_ints(key));
+  if (counts.empty()) return heads;
+  for (const int64_t count : counts) {
+    if (count != counts[0]) {
+      return unsupported(
+          fmt::format("'{}': {} differs between layers, which wok does not run", file.path(), key));
+    }
+  }
+  if (counts[0] < 1 || counts[0] > heads || heads % counts[0] != 0) {
+    return invalid(fmt::format("'{}': {} is {}, expected a divisor of the {} heads", file.path(),
+                               key, counts[0], heads));
+  }
+  return static_cast<int32_t>(counts[0]);
+}
+
+Result<double> read_rope_scale(const GgufFile& file, const std::string& arch) {
+  WOK_TRY(type, file.get_string(arch + ".rope.scaling.type"));
+  WOK_TRY(factor, file.get_float(arch + ".rope.scaling.factor"));
+  if (!type || *type == "none") return 1.0;
+  if (*type != "linear") {
+    return unsupported(fmt::format(
+        "'{}': RoPE scaling '{}' is not supported; wok has none and linear", file.path(), *type));
+  }
+  if (!factor || *factor < 1e-3 || *factor > 1e6) {
+    return invalid(
+        fmt::format("'{}': {}.rope.scaling.factor is missing or out of range", file.path(), arch));
+  }
+  return 1.0 / *factor;
+}
+
+}  // namespace
+
+std::span<const Architecture* const> architectures() {
+#define WOK_LIST_ARCH(id) &kArchitecture_##id,
+  static constexpr const Architecture* kAll[] = {WOK_ARCHITECTURES(WOK_LIST_ARCH)};
+#undef WOK_LIST_ARCH
+  return kAll;
+}
+
+Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arch) {
+  Reader read(file, arch + ".");
+  DecoderConfig c;
+  WOK_TRY(layers, read.count("block_count", 1, 1024));
+  WOK_TRY(embedding, read.count("embedding_length", 16, 1 << 17));
+  WOK_TRY(feed_forward, read.count("feed_forward_length", 16, 1 << 20));
+  WOK_TRY(heads, read.count("attention.head_count", 1, 1024));
+  WOK_TRY(context, read.count("context_length", 1, 1 << 24));
+  WOK_TRY(kv_heads, read_kv_heads(file, arch, heads));
+  WOK_TRY(head_dim, read.count("attention.key_length", 16, kMaxHeadDim, embedding / heads));
+  WOK_TRY(value_dim, read.count("attention.value_length", 16, kMaxHeadDim, head_dim));
+  WOK_TRY(rope_dims, read.count("rope.dimension_count", 2, head_dim, head_dim));
+  WOK_TRY(epsilon, read.number("attention.layer_norm_rms_epsilon", 0, 1, 1e-5));
+  WOK_TRY(base, read.number("rope.freq_base", 1, 1e12, 10000));
+  WOK_TRY(scale, read_rope_scale(file, arch));
+  if (head_dim != value_dim || head_dim % 16 != 0 || rope_dims % 2 != 0) {
+    return unsupported(
+        fmt::format("'{}': heads of {} (keys) and {} (values), rotating {}; wok runs "
+                    "equal multiples of 16",
+                    file.path(), head_dim, value_dim, rope_dims));
+  }
+  const GgufTensor* tokens = file.find_tensor("token_embd.weight");
+  if (tokens == nullptr) {
+    return invalid(fmt::format(
+        "'{}' has no tensor 'token_embd.weight'; the file is no complete model", file.path()));
+  }
+  if (tokens->shape[1] < 1 || tokens->shape[1] > (1 << 22)) {
+    return invalid(fmt::format("'{}': a vocabulary of {} tokens", file.path(), tokens->shape[1]));
+  }
+  c.layers = layers;
+  c.embedding = embedding;
+  c.feed_forward = feed_forward;
+  c.vocab = static_cast<int32_t>(tokens->shape[1]);
+  c.heads = heads;
+  c.kv_heads = kv_heads;
+  c.head_dim = head_dim;
+  c.context_tokens = context;
+  c.norm_epsilon = static_cast<float>(epsilon);
+  c.rope_dims = rope_dims;
+  c.rope_base = base;
+  c.rope_scale = scale;
+  return c;
+}
+
+Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
+  WOK_TRY(name, file.get_string("general.architecture"));
+  if (!name) {
+    return invalid(fmt::format(
+        "'{}' has no key 'general.architecture'; the file is no complete model", file.path()));
+  }
+  std::string known;
+  for (const Architecture* arch : architectures()) {
+    if (*name == arch->name) return arch->read_config(file);
+    known += (known.empty() ? "" : ", ") + std::string(arch->name);
+  }
+  return unsupported(
+      fmt::format("'{}' is of architecture '{}'; wok runs {}", file.path(), *name, known));
+}
+
+}  // namespace wok

@@ -1,0 +1,165 @@
+// The forward pass, to be read like the model's equations: a pre-norm decoder and its deviations.
+#include <array>
+
+#include "layers/linear.h"
+#include "models/model.h"
+
+namespace wok {
+namespace {
+
+class Forward {
+ public:
+  Forward(const DecoderConfig& config, const DecoderWeights& weights, const KernelTable& kernels,
+          const Batch& batch, const PageMemory& memory, ComputePool& pool, Workspace& work)
+      : c_(config),
+        w_(weights),
+        batch_(batch),
+        memory_(memory),
+        s_(work),
+        tokens_(static_cast<int32_t>(batch.tokens.size())),
+        compute_{&kernels, &pool, work.scratch.data(), work.scratch_stride} {}
+
+  void run() {
+    embed();
+    s_.rope.fill(compute_, batch_.positions);
+    if (c_.rope_base_local > 0) s_.rope_local.fill(compute_, batch_.positions);
+    s_.attention.plan(batch_);
+    for (int32_t i = 0; i < c_.layers; ++i) {
+      const LayerKind kind = c_.kinds.empty() ? LayerKind{} : c_.kinds[i];
+      attention_sublayer(w_.layers[i], i, kind);
+      feed_forward_sublayer(w_.layers[i]);
+    }
+    output();
+  }
+
+ private:
+  float* residual(int32_t row) { return s_.residual.data() + int64_t{row} * c_.embedding; }
+
+  void embed() {
+    const WeightFormat& format = *w_.embedding->format;
+    const int64_t row_bytes = format.row_bytes(c_.embedding);
+    compute_.for_rows(tokens_, [&](int32_t t) {
+      float* x = residual(t);
+      format.dequantize(w_.embedding->data.data() + batch_.tokens[t] * row_bytes, x, c_.embedding);
+      if (c_.embedding_scale != 1) {
+        for (int32_t i = 0; i < c_.embedding; ++i) x[i] *= c_.embedding_scale;
+      }
+    });
+  }
+
+  // input = quantize(rmsnorm(residual)).
+  void normalize(const std::vector<float>& weight) {
+    compute_.for_rows(tokens_, [&](int32_t t) {
+      compute_.kernels->rmsnorm(residual(t), weight.data(), c_.norm_epsilon, c_.embedding,
+                                s_.input.row(t, c_.embedding));
+      s_.input.quantize_row(*compute_.kernels, t, c_.embedding);
+    });
+  }
+
+  // residual += W x, through a norm where the architecture has one after its sublayers.
+  void add_to_residual(const Matrix& weights, const Activations& x,
+                       const std::vector<float>& post_norm) {
+    if (!c_.post_norms) {
+      linear(compute_, x, std::array{Linear{&weights, s_.residual.data(), true}});
+      return;
+    }
+    linear(compute_, x, std::array{Linear{&weights, s_.sublayer.data()}});
+    compute_.for_rows(tokens_, [&](int32_t t) {
+      float* y = s_.sublayer.data() + int64_t{t} * c_.embedding;
+      compute_.kernels->rmsnorm(y, post_norm.data(), c_.norm_epsilon, c_.embedding, y);
+      compute_.kernels->add(y, c_.embedding, residual(t));
+    });
+  }
+
+  void rotate(float* x, const RopeTable& rope, int32_t token) {
+    const auto kernel = c_.rope_style == RopeStyle::kInterleaved
+                            ? compute_.kernels->rope_interleaved
+                            : compute_.kernels->rope_halves;
+    kernel(x, rope.cos(token), rope.sin(token), c_.rope_dims);
+  }
+
+  // Norm and rotation of one token's queries and keys, and its place in the KV pages.
+  void place_token(const LayerWeights& layer, int32_t index, const RopeTable& rope, int32_t t) {
+    const KernelTable& kernels = *compute_.kernels;
+    const int32_t dim = c_.head_dim;
+    float* q = s_.q.data() + int64_t{t} * c_.heads * dim;
+    for (int32_t h = 0; h < c_.heads; ++h, q += dim) {
+      if (c_.qk_norm) kernels.rmsnorm(q, layer.q_norm.data(), c_.norm_epsilon, dim, q);
+      rotate(q, rope, t);
+    }
+    const KvKernels& kv = kernels.*memory_.shape().format->kernels;
+    const int32_t* pages = batch_.sequences[batch_.token_sequence[t]].page_table;
+    float* k = s_.k.data() + int64_t{t} * c_.kv_heads * dim;
+    const float* v = s_.v.data() + int64_t{t} * c_.kv_heads * dim;
+    for (int32_t h = 0; h < c_.kv_heads; ++h, k += dim, v += dim) {
+      if (c_.qk_norm) kernels.rmsnorm(k, layer.k_norm.data(), c_.norm_epsilon, dim, k);
+      rotate(k, rope, t);
+      kv.store(memory_.view(index, h), pages, batch_.positions[t], dim, k, v);
+    }
+  }
+
+  void attention_sublayer(const LayerWeights& layer, int32_t index, const LayerKind& kind) {
+    normalize(layer.attention_norm);
+    linear(compute_, s_.input.view(tokens_, c_.embedding),
+           std::array{Linear{&layer.q, s_.q.data()}, Linear{&layer.k, s_.k.data()},
+                      Linear{&layer.v, s_.v.data()}});
+    const RopeTable& rope = kind.local_rope ? s_.rope_local : s_.rope;
+    compute_.for_rows(tokens_, [&](int32_t t) { place_token(layer, index, rope, t); });
+    const int32_t width = c_.heads * c_.head_dim;
+    s_.attention.run(compute_, batch_, memory_, index, kind.window, s_.q.data(),
+                     s_.attended.row(0, width));
+    compute_.for_rows(tokens_,
+                      [&](int32_t t) { s_.attended.quantize_row(*compute_.kernels, t, width); });
+    add_to_residual(layer.o, s_.attended.view(tokens_, width), layer.post_attention_norm);
+  }
+
+  void feed_forward_sublayer(const LayerWeights& layer) {
+    normalize(layer.feed_forward_norm);
+    linear(compute_, s_.input.view(tokens_, c_.embedding),
+           std::array{Linear{&layer.gate, s_.gate.data()}, Linear{&layer.up, s_.up.data()}});
+    const auto activate = c_.activation == GateActivation::kSilu ? compute_.kernels->silu_mul
+                                                                 : compute_.kernels->gelu_mul;
+    compute_.for_rows(tokens_, [&](int32_t t) {
+      const int64_t at = int64_t{t} * c_.feed_forward;
+      activate(s_.gate.data() + at, s_.up.data() + at, c_.feed_forward,
+               s_.gated.row(t, c_.feed_forward));
+      s_.gated.quantize_row(*compute_.kernels, t, c_.feed_forward);
+    });
+    add_to_residual(layer.down, s_.gated.view(tokens_, c_.feed_forward),
+                    layer.post_feed_forward_norm);
+  }
+
+  // Logits of the rows that are asked for only.
+  void output() {
+    const auto rows = static_cast<int32_t>(batch_.logit_rows.size());
+    if (rows == 0) return;
+    compute_.for_rows(rows, [&](int32_t i) {
+      compute_.kernels->rmsnorm(residual(batch_.logit_rows[i]), w_.output_norm.data(),
+                                c_.norm_epsilon, c_.embedding, s_.input.row(i, c_.embedding));
+      s_.input.quantize_row(*compute_.kernels, i, c_.embedding);
+    });
+    linear(compute_, s_.input.view(rows, c_.embedding),
+           std::array{Linear{&w_.output, s_.logits.data()}});
+  }
+
+  const DecoderConfig& c_;
+  const DecoderWeights& w_;
+  const Batch& batch_;
+  const PageMemory& memory_;
+  Workspace& s_;
+  int32_t tokens_;
+  Compute compute_;
+};
+
+}  // namespace
+
+void Model::forward(const Batch& batch, const PageMemory& memory, ComputePool& pool,
+                    Workspace& workspace) const {
+  WOK_CHECK(static_cast<int32_t>(batch.tokens.size()) <= workspace.max_tokens &&
+                static_cast<int32_t>(batch.logit_rows.size()) <= workspace.max_logit_rows,
+            "a batch fits the workspace");
+  if (batch.tokens.empty()) return;
+  Forward(config_, weights_, *kernels_, batch, memory, pool, workspace).run();
+}
+
+}  // namespace wok

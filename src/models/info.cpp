@@ -1,0 +1,40 @@
+#include <algorithm>
+#include <map>
+
+#include "models/model.h"
+
+namespace wok {
+
+Result<ModelInfo> read_model_info(const GgufFile& file) {
+  WOK_TRY(config, read_decoder_config(file));
+  ModelInfo info;
+  WOK_TRY(architecture, file.get_string("general.architecture"));
+  WOK_TRY(name, file.get_string("general.name"));
+  WOK_TRY(chat_template, file.get_string("tokenizer.chat_template"));
+  info.architecture = std::string(architecture.value_or(""));
+  info.name = std::string(name.value_or(""));
+  info.chat_template = std::string(chat_template.value_or(""));
+  info.layers = config.layers;
+  info.heads = config.heads;
+  info.kv_heads = config.kv_heads;
+  info.head_dim = config.head_dim;
+  info.embedding = config.embedding;
+  info.feed_forward = config.feed_forward;
+  info.vocab = config.vocab;
+  info.context_tokens = config.context_tokens;
+  info.file_bytes = file.file_bytes();
+  std::map<std::string, int> types;
+  for (const GgufTensor& tensor : file.tensors()) {
+    info.parameters +=
+        static_cast<uint64_t>(tensor.shape[0]) * static_cast<uint64_t>(tensor.rows());
+    ++types[gguf_type_name(tensor.type)];
+  }
+  info.tensor_types.assign(types.begin(), types.end());
+  std::stable_sort(info.tensor_types.begin(), info.tensor_types.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  const KvShape kv{config.layers, config.kv_heads, config.head_dim, &kKvFormat_f16};
+  info.kv_bytes_per_token = kv.page_bytes() / kPageTokens;
+  return info;
+}
+
+}  // namespace wok

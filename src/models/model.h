@@ -1,0 +1,81 @@
+// A model: a file's weights in the layout of one kernel table, and its forward pass. Immutable once
+// loaded; forward() may run on one thread per Workspace.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "formats/gguf.h"
+#include "kv/page_memory.h"
+#include "layers/attention.h"
+#include "layers/batch.h"
+#include "layers/compute.h"
+#include "layers/rope.h"
+#include "models/model_info.h"
+#include "models/pack_file.h"
+#include "models/weights.h"
+
+namespace wok {
+
+// Everything forward() writes; sized once for the largest batch, so a step allocates nothing.
+struct Workspace {
+  Workspace(const DecoderConfig& config, const DecoderWeights& weights, int32_t max_tokens,
+            int32_t max_sequences, int32_t max_logit_rows, int32_t threads);
+
+  int32_t max_tokens, max_sequences, max_logit_rows;
+  std::vector<float> residual;  // [tokens, embedding]
+  std::vector<float> sublayer;  // [tokens, embedding], where post-norms follow
+  std::vector<float> q, k, v;   // [tokens, heads * head_dim]
+  std::vector<float> gate, up;  // [tokens, feed_forward]
+  ActivationBuffer input;       // norm outputs, [tokens, embedding]
+  ActivationBuffer attended;    // [tokens, heads * head_dim]
+  ActivationBuffer gated;       // [tokens, feed_forward]
+  RopeTable rope, rope_local;
+  Attention attention;
+  std::vector<float> logits;  // [logit rows, vocab]
+  std::vector<uint8_t> scratch;
+  size_t scratch_stride;
+};
+
+struct ModelOptions {
+  std::string pack_dir;  // "": keep no pack files
+  ComputePool* pool = nullptr;
+};
+
+class Model {
+ public:
+  // `file` is kept: embedding rows (and, for the reference table, all weights) are read from it.
+  static Result<std::unique_ptr<Model>> load(std::shared_ptr<const GgufFile> file,
+                                             const KernelTable& kernels,
+                                             const ModelOptions& options);
+
+  const DecoderConfig& config() const { return config_; }
+  const KernelTable& kernels() const { return *kernels_; }
+  const DecoderWeights& weights() const { return weights_; }
+  const GgufFile& file() const { return *file_; }
+  KvShape kv_shape(const KvFormat& format) const {
+    return {config_.layers, config_.kv_heads, config_.head_dim, &format};
+  }
+
+  // Computes the batch, writing its keys and values into `memory`; logits of batch.logit_rows are
+  // in workspace.logits afterwards, [logit_rows, vocab].
+  void forward(const Batch& batch, const PageMemory& memory, ComputePool& pool,
+               Workspace& workspace) const;
+
+ private:
+  Model() = default;
+  Status pack(const ModelOptions& options, const std::vector<MatrixPlace>& places);
+
+  std::shared_ptr<const GgufFile> file_;
+  const KernelTable* kernels_ = nullptr;
+  DecoderConfig config_;
+  DecoderWeights weights_;
+  PackMemory packed_;
+};
+
+// For `wok show` and the API: reads metadata only.
+Result<ModelInfo> read_model_info(const GgufFile& file);
+
+}  // namespace wok

@@ -1,0 +1,119 @@
+#include "models/weights.h"
+
+#include <fmt/format.h>
+
+namespace wok {
+namespace {
+
+class Collector {
+ public:
+  Collector(const GgufFile& file, std::vector<MatrixPlace>& places)
+      : file_(file), places_(places) {}
+
+  Result<const GgufTensor*> find(const std::string& name, int64_t cols, int64_t rows) {
+    const GgufTensor* tensor = file_.find_tensor(name);
+    if (tensor == nullptr) {
+      return invalid(fmt::format("'{}' has no tensor '{}'; the file is no complete model",
+                                 file_.path(), name));
+    }
+    if (tensor->shape[0] != cols || tensor->rows() != rows) {
+      return invalid(fmt::format("'{}': tensor '{}' is {} x {}, the model's keys demand {} x {}",
+                                 file_.path(), name, tensor->shape[0], tensor->rows(), cols, rows));
+    }
+    if (tensor->format == nullptr) {
+      std::string known;
+      for (const WeightFormat* f : weight_formats()) {
+        known += (known.empty() ? "" : ", ") + std::string(f->name);
+      }
+      return unsupported(fmt::format("'{}': tensor '{}' is of type {}; wok reads {}", file_.path(),
+                                     name, gguf_type_name(tensor->type), known));
+    }
+    return tensor;
+  }
+
+  Status matrix(const std::string& name, int64_t cols, int64_t rows, Matrix& out) {
+    WOK_TRY(tensor, find(name, cols, rows));
+    places_.push_back({tensor, &out});
+    return Ok{};
+  }
+
+  Status vector(const std::string& name, int64_t n, std::vector<float>& out) {
+    WOK_TRY(tensor, find(name, n, 1));
+    out.resize(n);
+    tensor->format->dequantize(tensor->data.data(), out.data(), n);
+    return Ok{};
+  }
+
+ private:
+  const GgufFile& file_;
+  std::vector<MatrixPlace>& places_;
+};
+
+Status collect_layer(Collector& from, const DecoderConfig& c, const std::string& prefix,
+                     LayerWeights& layer) {
+  const int64_t e = c.embedding, f = c.feed_forward;
+  const int64_t q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
+  WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_norm.weight", e, layer.attention_norm));
+  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_q.weight", e, q, layer.q));
+  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_k.weight", e, kv, layer.k));
+  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_v.weight", e, kv, layer.v));
+  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_output.weight", q, e, layer.o));
+  WOK_RETURN_IF_ERROR(from.vector(prefix + "ffn_norm.weight", e, layer.feed_forward_norm));
+  WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_gate.weight", e, f, layer.gate));
+  WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_up.weight", e, f, layer.up));
+  WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_down.weight", f, e, layer.down));
+  if (c.qk_norm) {
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_q_norm.weight", c.head_dim, layer.q_norm));
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_k_norm.weight", c.head_dim, layer.k_norm));
+  }
+  if (c.post_norms) {
+    WOK_RETURN_IF_ERROR(
+        from.vector(prefix + "post_attention_norm.weight", e, layer.post_attention_norm));
+    WOK_RETURN_IF_ERROR(
+        from.vector(prefix + "post_ffw_norm.weight", e, layer.post_feed_forward_norm));
+  }
+  return Ok{};
+}
+
+// Tensors no part of the decoder reads mean that it would compute something else than the model.
+Status check_all_used(const GgufFile& file, const DecoderConfig& c) {
+  for (const GgufTensor& tensor : file.tensors()) {
+    const std::string_view name = tensor.name;
+    if (name.ends_with(".bias")) {
+      return unsupported(fmt::format("'{}' has biases ('{}'), which wok's {} layers do not add",
+                                     file.path(), name, c.layers));
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::vector<MatrixPlace>> collect_weights(const GgufFile& file, const DecoderConfig& config,
+                                                 DecoderWeights& weights) {
+  std::vector<MatrixPlace> places;
+  Collector from(file, places);
+  WOK_RETURN_IF_ERROR(check_all_used(file, config));
+  WOK_TRY(embedding, from.find("token_embd.weight", config.embedding, config.vocab));
+  weights.embedding = embedding;
+  weights.layers.resize(config.layers);
+  for (int32_t i = 0; i < config.layers; ++i) {
+    WOK_RETURN_IF_ERROR(collect_layer(from, config, fmt::format("blk.{}.", i), weights.layers[i]));
+  }
+  WOK_RETURN_IF_ERROR(from.vector("output_norm.weight", config.embedding, weights.output_norm));
+  const bool tied = file.find_tensor("output.weight") == nullptr;
+  WOK_RETURN_IF_ERROR(from.matrix(tied ? "token_embd.weight" : "output.weight", config.embedding,
+                                  config.vocab, weights.output));
+  if (file.find_tensor("rope_freqs.weight") != nullptr) {
+    WOK_RETURN_IF_ERROR(
+        from.vector("rope_freqs.weight", config.rope_dims / 2, weights.rope_factors));
+    for (const float factor : weights.rope_factors) {
+      if (!(factor > 1e-6f && factor < 1e9f)) {
+        return invalid(fmt::format("'{}': rope_freqs.weight holds {}", file.path(), factor));
+      }
+    }
+  }
+  return places;
+}
+
+}  // namespace wok

@@ -1,0 +1,42 @@
+// A decoder's weights, ready for one kernel table: matrices packed into one block of memory (a pack
+// file's mapping, or anonymous memory), norms as floats.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "formats/gguf.h"
+#include "kernels/kernels.h"
+#include "models/architecture.h"
+
+namespace wok {
+
+struct LayerWeights {
+  Matrix q, k, v, o, gate, up, down;
+  std::vector<float> attention_norm, feed_forward_norm;
+  std::vector<float> q_norm, k_norm;                               // qk_norm
+  std::vector<float> post_attention_norm, post_feed_forward_norm;  // post_norms
+};
+
+struct DecoderWeights {
+  const GgufTensor* embedding = nullptr;  // rows are dequantized as tokens need them
+  std::vector<LayerWeights> layers;
+  std::vector<float> output_norm;
+  Matrix output;
+  std::vector<float> rope_factors;  // divisors of the RoPE frequencies (Llama 3), or empty
+};
+
+// A tensor of the file and where its matrix goes; made by collect_weights, filled by packing.
+struct MatrixPlace {
+  const GgufTensor* tensor;
+  Matrix* matrix;
+};
+
+// Finds and checks every tensor the config demands. Errors: kInvalid names a missing tensor or one
+// of the wrong shape; kUnsupported a type wok does not read.
+Result<std::vector<MatrixPlace>> collect_weights(const GgufFile& file, const DecoderConfig& config,
+                                                 DecoderWeights& weights);
+
+}  // namespace wok
