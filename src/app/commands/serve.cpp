@@ -19,7 +19,7 @@ Result<ServerOptions> server_options(const ServeOptions& options) {
   ServerOptions server;
   server.host = options.host;
   server.port = options.port;
-  server.body_limit = options.body_limit;
+  server.body_limit = options.max_body_bytes;
   server.max_connections = options.max_connections;
   server.request_timeout_ms = static_cast<int64_t>(options.request_timeout_s * 1e3);
   if (!options.api_key_file.empty()) {
@@ -33,8 +33,8 @@ Result<ServerOptions> server_options(const ServeOptions& options) {
 LoadOptions load_options(const ServeOptions& options) {
   LoadOptions load;
   load.engine.threads = options.threads;
-  load.engine.context_tokens = options.context;
-  load.engine.kv_bytes = options.kv_memory;
+  load.engine.context_tokens = options.context_tokens;
+  load.engine.kv_bytes = options.kv_bytes;
   load.engine.max_sequences = options.max_sequences;
   load.engine.max_queued = options.max_queued;
   load.engine.token_budget = options.token_budget;

@@ -13,17 +13,17 @@ struct ServeOptions {
   std::string model_id;    // the name clients use
 
   std::string host = "127.0.0.1";
-  uint16_t port = 8080;               // 0: a free one
-  std::string api_key;                // "": none
-  std::string api_key_file;           // one key a line; "": none
-  uint64_t body_limit = 32ull << 20;  // bytes
+  uint16_t port = 8080;      // 0: a free one
+  std::string api_key;       // "": none
+  std::string api_key_file;  // one key a line; "": none
+  uint64_t max_body_bytes = 32ull << 20;
   int32_t max_connections = 1024;
   double request_timeout_s = 3600;  // total time of one request; 0: no limit
   double grace_s = 30;              // of a drain, after the first SIGTERM or SIGINT
 
-  int32_t threads = 0;     // 0: the CPUs this process may use
-  int32_t context = 0;     // tokens; 0: what the model was trained for
-  uint64_t kv_memory = 0;  // bytes; 0: a share of free memory
+  int32_t threads = 0;         // 0: the CPUs this process may use
+  int32_t context_tokens = 0;  // 0: what the model was trained for
+  uint64_t kv_bytes = 0;       // 0: a share of free memory
   int32_t max_sequences = 64;
   int32_t max_queued = 1024;
   int32_t token_budget = 512;
