@@ -17,21 +17,21 @@ namespace wok {
 class Model;
 
 struct EngineOptions {
-  int32_t threads = 0;               // 0: the CPUs this process may use
-  int32_t context_tokens = 0;        // 0: what the model was trained for
-  uint64_t kv_bytes = 0;             // 0: a share of free memory, at most what max_sequences needs
-  int32_t max_sequences = 64;        // running at once
-  int32_t max_queued = 1024;         // waiting; more are refused with kBusy
-  int32_t token_budget = 512;        // tokens of one step
-  double itl_target_ms = 0;          // 0: automatic (about twice the undisturbed decode step)
+  int32_t threads = 0;         // 0: the CPUs this process may use
+  int32_t context_tokens = 0;  // 0: what the model was trained for
+  uint64_t kv_bytes = 0;       // 0: a share of free memory, at most what max_sequences needs
+  int32_t max_sequences = 64;  // running at once
+  int32_t max_queued = 1024;   // waiting; more are refused with kBusy
+  int32_t token_budget = 512;  // tokens of one step
+  double itl_target_ms = 0;    // 0: automatic (about twice the undisturbed decode step)
   bool prefix_cache = true;
-  std::vector<int32_t> end_ids;      // the model's end-of-text and end-of-turn tokens
+  std::vector<int32_t> end_ids;  // the model's end-of-text and end-of-turn tokens
 };
 
 // A consistent snapshot; reading changes nothing.
 struct EngineStats {
   uint64_t steps = 0;
-  int64_t last_step_unix_ms = 0;     // forward progress, for /health
+  int64_t last_step_unix_ms = 0;  // forward progress, for /health
   int32_t running = 0, waiting = 0;
   uint64_t prompt_tokens = 0, generated_tokens = 0;
   uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;
@@ -39,7 +39,7 @@ struct EngineStats {
   int32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_held = 0;
   int32_t page_tokens = 0;
   uint64_t page_bytes = 0;
-  double kv_waste = 0;               // reserved but unused / held bytes, now (0 when none is held)
+  double kv_waste = 0;  // reserved but unused / held bytes, now (0 when none is held)
 };
 
 class Engine {

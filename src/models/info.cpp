@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <map>
 
-#include "models/model.h"
+#include "formats/gguf.h"
+#include "kv/page_memory.h"
+#include "models/architecture.h"
+#include "models/read_info.h"
 
 namespace wok {
 
@@ -35,6 +38,11 @@ Result<ModelInfo> read_model_info(const GgufFile& file) {
   const KvShape kv{config.layers, config.kv_heads, config.head_dim, &kKvFormat_f16};
   info.kv_bytes_per_token = kv.page_bytes() / kPageTokens;
   return info;
+}
+
+Result<ModelInfo> read_model_info(const std::string& path) {
+  WOK_TRY(file, GgufFile::open(path));
+  return read_model_info(file);
 }
 
 }  // namespace wok

@@ -75,7 +75,4 @@ class Model {
   PackMemory packed_;
 };
 
-// For `wok show` and the API: reads metadata only.
-Result<ModelInfo> read_model_info(const GgufFile& file);
-
 }  // namespace wok

@@ -1,0 +1,68 @@
+// From a path to a served model: file, kernels, weights, tokenizer, template, engine.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "api/served_model.h"
+#include "api/tokenizer_data.h"
+#include "base/log.h"
+#include "kernels/isa.h"
+#include "models/model.h"
+#include "models/read_info.h"
+
+namespace wok {
+namespace {
+
+Result<std::unique_ptr<ChatTemplate>> load_template(const GgufFile& file, const ModelInfo& info,
+                                                    const Tokenizer& tokenizer) {
+  std::string source = info.chat_template;
+  if (source.empty()) {
+    source = default_chat_template(info.architecture, tokenizer.id_of("<|im_start|>") >= 0);
+    if (source.empty()) return std::unique_ptr<ChatTemplate>();
+    log::info("'{}' carries no chat template; wok uses the usual one of its family", file.path());
+  }
+  const auto text = [&](int32_t id) {
+    return id < 0 ? std::string() : std::string(tokenizer.piece(id, true));
+  };
+  return ChatTemplate::create(source, text(tokenizer.bos_id()), text(tokenizer.eos_id()));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const std::string& id,
+                                                const LoadOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  WOK_TRY(isa, choose_isa(options.isa));
+  WOK_TRY(opened, GgufFile::open(path));
+  auto file = std::make_shared<const GgufFile>(std::move(opened));
+  auto served = std::make_unique<ServedModel>();
+  served->id = id;
+  served->created_unix_s = std::chrono::duration_cast<std::chrono::seconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  WOK_TRY(info, read_model_info(*file));
+  served->info = std::move(info);
+  WOK_TRY(data, read_tokenizer_data(*file));
+  WOK_TRY(tokenizer, Tokenizer::create(std::move(data)));
+  served->tokenizer = std::move(tokenizer);
+  if (served->tokenizer->vocab_size() > served->info.vocab) {
+    return invalid(fmt::format("'{}': {} token texts for {} embedding rows; the file is damaged",
+                               path, served->tokenizer->vocab_size(), served->info.vocab));
+  }
+  WOK_TRY(chat_template, load_template(*file, served->info, *served->tokenizer));
+  served->chat_template = std::move(chat_template);
+  EngineOptions engine_options = options.engine;
+  engine_options.end_ids = served->tokenizer->end_ids();
+  {
+    ComputePool pool(engine_options.threads > 0 ? engine_options.threads : usable_cpus());
+    WOK_TRY(model, Model::load(file, *isa.kernels, {options.cache_dir, &pool}));
+    served->weights = std::move(model);
+  }
+  WOK_TRY(engine, Engine::create(*served->weights, engine_options));
+  served->engine = std::move(engine);
+  log::info("loaded {} ({}, {} kernels) in {:.2f} s", id, served->info.architecture, isa.name,
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return served;
+}
+
+}  // namespace wok

@@ -1,0 +1,90 @@
+// The engine's insides: shared by engine.cpp (any thread) and step.cpp (the step thread).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/outbox.h"
+#include "engine/step_budget.h"
+#include "models/model.h"
+#include "sampling/sampler.h"
+#include "scheduler/scheduler.h"
+
+namespace wok {
+
+// A request inside the engine. Made and freed outside the token path.
+struct ActiveRequest {
+  Sequence sequence;
+  Request request;
+  std::vector<int32_t> stop_tokens;  // the request's and, unless ignore_eos, the model's
+  int64_t submitted_ns = 0, admitted_ns = 0, first_token_ns = 0;
+};
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(const Model& model, const EngineOptions& options, int32_t context_tokens,
+             int32_t threads, PageMemory memory);
+  ~EngineImpl() override;
+
+  Result<RequestId> submit(Request request) override;
+  void abort(RequestId id) override;
+  void drain() override { draining_.store(true); }
+  bool idle() const override { return in_flight_.load() == 0; }
+  EngineStats stats() const override;
+  int32_t context_tokens() const override { return context_tokens_; }
+
+ private:
+  void loop();
+  bool take_inbox();
+  void step(std::span<const ScheduledChunk> plan);
+  void build_batch(std::span<const ScheduledChunk> plan);
+  void sample(std::span<const ScheduledChunk> plan);
+  void advance(ActiveRequest& active, const SampledToken& token);
+  void finish(ActiveRequest& active, FinishReason reason, const SampledToken* token);
+  Event make_event(const ActiveRequest& active, const SampledToken* token) const;
+  void publish_stats();
+
+  const Model& model_;
+  const EngineOptions options_;
+  const int32_t context_tokens_;
+  ComputePool pool_;
+  PageMemory memory_;
+  PageCache cache_;
+  Scheduler scheduler_;
+  Workspace workspace_;
+  StepBudget budget_;
+  std::vector<Sampler> samplers_;  // one a worker
+  Outbox outbox_;
+
+  // The batch under construction; arrays sized once.
+  std::vector<int32_t> tokens_, positions_, token_sequence_, logit_rows_;
+  std::vector<SequenceSpan> spans_;
+  std::vector<Sequence*> logit_sequences_;
+  std::vector<SampledToken> sampled_;
+  std::unordered_map<RequestId, std::unique_ptr<ActiveRequest>> active_;  // step thread only
+
+  mutable std::mutex inbox_mutex_;
+  std::condition_variable inbox_wake_;
+  std::deque<std::unique_ptr<ActiveRequest>> submitted_;  // guarded by inbox_mutex_
+  std::vector<RequestId> aborted_;                        // guarded by inbox_mutex_
+  std::atomic<bool> inbox_filled_{false}, stop_{false}, draining_{false};
+  std::atomic<int64_t> in_flight_{0};
+  std::atomic<uint64_t> next_id_{1};
+
+  mutable std::mutex stats_mutex_;
+  EngineStats published_;  // guarded by stats_mutex_
+  EngineStats counters_;   // step thread only
+  std::atomic<uint64_t> refused_{0};
+  std::thread thread_;
+};
+
+int64_t monotonic_ns();
+
+}  // namespace wok

@@ -1,0 +1,118 @@
+// Every weight format against the `gguf` package's own dequantizers (tests/golden/dequant.json),
+// bit for bit, and its packed codes against its dequantized values.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/half.h"
+#include "quant/pack_matrix.h"
+#include "quant/weight_format.h"
+
+namespace wok {
+namespace {
+
+std::vector<uint8_t> from_hex(const std::string& hex) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < hex.size(); i += 2) {
+    bytes.push_back(static_cast<uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+nlohmann::json golden() {
+  std::ifstream file(WOK_SOURCE_DIR "/tests/golden/dequant.json");
+  return nlohmann::json::parse(file);
+}
+
+TEST(WeightFormats, DequantizeLikeTheReferencePackage) {
+  size_t compared = 0;
+  for (const auto& type : golden()["types"]) {
+    const WeightFormat* format = find_weight_format(type["id"]);
+    if (format == nullptr) continue;  // the file also holds types that wok does not read yet
+    ++compared;
+    EXPECT_EQ(type["name"], format->name);
+    EXPECT_EQ(gguf_type_name(format->gguf_type), format->name);
+    if (format->block > 1) {
+      EXPECT_EQ(type["block_elements"], format->block) << format->name;
+      EXPECT_EQ(type["block_bytes"], format->block_bytes) << format->name;
+    }
+    const std::vector<uint8_t> data = from_hex(type["data"]);
+    const std::string values = type["values"];
+    const auto n = static_cast<int64_t>(values.size() / 8);
+    ASSERT_EQ(format->row_bytes(n), static_cast<int64_t>(data.size())) << format->name;
+    std::vector<float> out(n);
+    format->dequantize(data.data(), out.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const auto bits = static_cast<uint32_t>(std::stoul(values.substr(8 * i, 8), nullptr, 16));
+      ASSERT_EQ(out[i], std::bit_cast<float>(bits)) << format->name << " element " << i;
+    }
+  }
+  EXPECT_EQ(compared, weight_formats().size() - 1);  // all but F32
+}
+
+TEST(WeightFormats, CodesMeanTheDequantizedValues) {
+  for (const auto& type : golden()["types"]) {
+    const WeightFormat* format = find_weight_format(type["id"]);
+    if (format == nullptr || format->codes == nullptr) continue;
+    const std::vector<uint8_t> data = from_hex(type["data"]);
+    std::vector<float> want(format->block);
+    format->dequantize(data.data(), want.data(), format->block);
+    for (int32_t part = 0; part < format->block / kBlockColumns; ++part) {
+      PackBlock block{};
+      format->codes(data.data(), part, block);
+      for (int32_t c = 0; c < kBlockColumns; ++c) {
+        float value = block.scale[0] * block.code[c] + block.min;
+        if (format->family == Family::kInt6) value = block.scale[c / 16] * (block.code[c] - 32);
+        if (format->family == Family::kInt8) {
+          value = block.scale[0] * static_cast<int8_t>(block.code[c]);
+        }
+        const float expected = want[part * kBlockColumns + c];
+        const float size = std::fabs(block.min) + std::fabs(block.scale[0]) * 64;
+        ASSERT_NEAR(value, expected, 1e-6f * size) << format->name << " column " << c;
+      }
+    }
+  }
+}
+
+// A packed matrix times a unit vector gives back a column of weights.
+TEST(WeightFormats, PackedMatricesKeepTheirWeights) {
+  constexpr int32_t kRows = 21, kCols = 512;
+  for (const WeightFormat* format : weight_formats()) {
+    std::vector<uint8_t> rows(kRows * format->row_bytes(kCols));
+    uint32_t state = 1;
+    for (uint8_t& byte : rows) {
+      state = state * 1664525u + 1013904223u;
+      byte = static_cast<uint8_t>(state >> 24);
+    }
+    // Exponents of random halves and floats can be anything: keep every 16-bit word moderate.
+    if (format->codes == nullptr || format->block == 32 || format->block == 256) {
+      for (size_t i = 1; i < rows.size(); i += 2) rows[i] = (rows[i] & 0x80) | 0x28 | (rows[i] & 7);
+    }
+    for (const KernelTable* table : {avx2_kernels(), avx512_kernels()}) {
+      if (table == nullptr) continue;
+      std::vector<uint8_t> packed(packed_matrix_bytes(*format, *table, kRows, kCols));
+      pack_panels(*format, *table, kRows, kCols, rows.data(), 0, panel_count(*table, kRows),
+                  packed.data());
+      const Matrix m = make_matrix(*format, *table, kRows, kCols, rows.data(), packed.data());
+      EXPECT_EQ(m.panel_bytes * panel_count(*table, kRows), packed.size()) << format->name;
+      EXPECT_FALSE(m.native);
+    }
+    const KernelTable& plain = reference_kernels();
+    const Matrix m = make_matrix(*format, plain, kRows, kCols, rows.data(), nullptr);
+    std::vector<float> x(kCols), y(kRows), want(kCols);
+    x[300] = 1.0f;
+    const Activations a{.f32 = x.data(), .rows = 1, .cols = kCols};
+    std::vector<uint8_t> scratch(matmul_scratch_bytes(kCols));
+    plain.matmul({&m, &a, 0, kRows, y.data(), kRows, false, scratch.data()});
+    for (int32_t r = 0; r < kRows; ++r) {
+      format->dequantize(rows.data() + r * format->row_bytes(kCols), want.data(), kCols);
+      ASSERT_EQ(y[r], want[300]) << format->name << " row " << r;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wok

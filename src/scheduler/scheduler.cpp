@@ -1,0 +1,248 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace wok {
+namespace {
+
+bool runs_before(const Sequence& a, const Sequence& b) {
+  return a.priority != b.priority ? a.priority < b.priority : a.arrival < b.arrival;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerOptions& options, PageCache& cache)
+    : options_(options), cache_(cache) {
+  running_.reserve(options.max_running);
+  plan_.reserve(options.max_running);
+}
+
+bool Scheduler::can_ever_fit(int32_t max_tokens) const {
+  return (max_tokens + kPageTokens - 1) / kPageTokens <= cache_.pages();
+}
+
+void Scheduler::insert_waiting(Sequence* s) {
+  const auto at =
+      std::upper_bound(waiting_.begin(), waiting_.end(), s,
+                       [](const Sequence* a, const Sequence* b) { return runs_before(*a, *b); });
+  waiting_.insert(at, s);
+}
+
+void Scheduler::add(Sequence* s) {
+  s->state = SequenceState::kWaiting;
+  insert_waiting(s);
+}
+
+PageCache::Node Scheduler::tree_node(const Sequence& s) const {
+  return {s.tree_pages == 0 ? -1 : s.pages[s.tree_pages - 1], s.name_space};
+}
+
+// Pages promised to running sequences that they have not taken yet.
+int32_t Scheduler::outstanding_pages() const {
+  int32_t sum = 0;
+  for (const Sequence* s : running_) {
+    sum += std::max(0, s->reserved_pages - static_cast<int32_t>(s->pages.size()));
+  }
+  return sum;
+}
+
+// Takes what the tree has of the sequence's next whole pages. At least one token is left to
+// compute: its logits are what comes next. `blocked`: the next page is being written in this step.
+bool Scheduler::adopt_prefix(Sequence& s, bool& blocked) {
+  blocked = false;
+  if (!options_.prefix_cache) return false;
+  bool adopted = false;
+  while (s.computed % kPageTokens == 0 && s.tree_pages == s.computed / kPageTokens &&
+         static_cast<int32_t>(s.pages.size()) == s.tree_pages &&
+         s.computed + kPageTokens < s.length()) {
+    bool ready = false;
+    const int32_t page = cache_.find(tree_node(s), s.page_tokens(s.tree_pages), &ready);
+    if (page < 0) break;
+    if (!ready) {
+      blocked = true;
+      break;
+    }
+    cache_.retain(page);
+    s.pages.push_back(page);
+    ++s.tree_pages;
+    s.computed += kPageTokens;
+    if (!s.counted_cached) {
+      s.cached_tokens = std::min(s.computed, s.prompt_tokens);
+      hit_tokens_ += kPageTokens;
+    }
+    adopted = true;
+  }
+  return adopted;
+}
+
+void Scheduler::release_pages(Sequence& s) {
+  // Leaves first, so that they are the older ones in the order of eviction.
+  for (auto page = s.pages.rbegin(); page != s.pages.rend(); ++page) cache_.release(*page);
+  s.pages.clear();
+  s.tree_pages = 0;
+  s.computed = 0;
+}
+
+bool Scheduler::try_admit(Sequence& s) {
+  if (running() >= options_.max_running) return false;
+  bool blocked = false;
+  adopt_prefix(s, blocked);
+  const int32_t goal = std::min(s.length() + options_.output_reserve, s.max_tokens);
+  s.reserved_pages = s.pages_for(goal);
+  const int32_t needed = s.reserved_pages - static_cast<int32_t>(s.pages.size());
+  if (needed > cache_.available() - outstanding_pages()) {
+    if (!s.counted_cached) hit_tokens_ -= s.pages.size() * kPageTokens;
+    release_pages(s);
+    s.cached_tokens = s.counted_cached ? s.cached_tokens : 0;
+    return false;
+  }
+  s.state = SequenceState::kRunning;
+  running_.push_back(&s);
+  return true;
+}
+
+// Pages for positions [0, tokens). False when the pool has none left.
+bool Scheduler::grow(Sequence& s, int32_t tokens) {
+  while (static_cast<int32_t>(s.pages.size()) < s.pages_for(tokens)) {
+    const int32_t page = cache_.allocate();
+    if (page < 0) return false;
+    s.pages.push_back(page);
+  }
+  return true;
+}
+
+void Scheduler::preempt(Sequence& s) {
+  release_pages(s);
+  s.state = SequenceState::kWaiting;
+  running_.erase(std::find(running_.begin(), running_.end(), &s));
+  insert_waiting(&s);
+  ++preemptions_;
+}
+
+// A running sequence's next token. When there is no page for it the youngest gives way, which may
+// be the sequence itself; with nobody younger planned already, its plan entry is not made.
+bool Scheduler::plan_decode(Sequence& s) {
+  while (!grow(s, s.computed + 1)) {
+    Sequence* youngest = running_.back();
+    for (auto it = running_.rbegin(); it != running_.rend(); ++it) {
+      if (runs_before(*youngest, **it)) youngest = *it;
+    }
+    const bool itself = youngest == &s;
+    std::erase_if(plan_, [&](const ScheduledChunk& c) { return c.sequence == youngest; });
+    preempt(*youngest);
+    if (itself) return false;
+  }
+  plan_.push_back({&s, s.computed, 1, true});
+  return true;
+}
+
+// Enters the whole pages [from, to) of the sequence into the tree, following on what is there.
+void Scheduler::enter_tree(Sequence& s, int32_t from, int32_t to, bool ready) {
+  if (!options_.prefix_cache) return;
+  for (int32_t p = from; p < to; ++p) {
+    if (s.tree_pages != p) return;  // an earlier page stayed outside: nothing to hang this one on
+    const int32_t there = cache_.insert(tree_node(s), s.pages[p], s.page_tokens(p), ready);
+    if (there != s.pages[p]) {
+      // Another sequence wrote the same tokens at the same place. When readable its page is as good
+      // as ours (equal inputs give equal bits): take it and give ours back.
+      bool other_ready = false;
+      cache_.find(tree_node(s), s.page_tokens(p), &other_ready);
+      if (!ready || !other_ready) return;
+      cache_.retain(there);
+      cache_.release(s.pages[p]);
+      s.pages[p] = there;
+    }
+    ++s.tree_pages;
+  }
+}
+
+bool Scheduler::plan_prefill(Sequence& s, int32_t& budget) {
+  bool blocked = false;
+  adopt_prefix(s, blocked);
+  if (blocked || budget <= 0) return false;
+  int32_t count = std::min(s.length() - s.computed, budget);
+  if (s.computed + count < s.length()) {
+    // To a page's end; with a budget below a page, one page all the same, so that it gets on.
+    const int32_t end = (s.computed + count) / kPageTokens * kPageTokens;
+    if (end > s.computed) {
+      count = end - s.computed;
+    } else if (plan_.empty() || budget >= std::min(options_.step_tokens, kPageTokens)) {
+      count = std::min(s.length() - s.computed, kPageTokens - s.computed % kPageTokens);
+    } else {
+      return false;
+    }
+  }
+  if (!grow(s, s.computed + count)) return false;  // pages come back when others finish
+  if (!s.counted_cached) {
+    s.counted_cached = true;
+    query_tokens_ += s.prompt_tokens;
+  }
+  const int32_t end = s.computed + count;
+  plan_.push_back({&s, s.computed, count, end == s.length()});
+  enter_tree(s, s.computed / kPageTokens, end / kPageTokens, false);
+  budget -= count;
+  return true;
+}
+
+std::span<const ScheduledChunk> Scheduler::plan(int32_t prefill_tokens) {
+  plan_.clear();
+  // By index: plan_decode may take sequences out of the list (the youngest, so mostly behind i).
+  for (size_t i = 0; i < running_.size();) {
+    Sequence* s = running_[i];
+    if (s->decoding()) plan_decode(*s);
+    if (i < running_.size() && running_[i] == s) ++i;
+  }
+  int32_t budget =
+      std::min(prefill_tokens, options_.step_tokens - static_cast<int32_t>(plan_.size()));
+  for (Sequence* s : running_) {
+    if (!s->decoding()) plan_prefill(*s, budget);
+  }
+  while (!waiting_.empty() && budget > 0) {
+    Sequence* s = waiting_.front();
+    if (!try_admit(*s)) break;
+    waiting_.erase(waiting_.begin());
+    plan_prefill(*s, budget);
+  }
+  if (plan_.empty() && !running_.empty()) {
+    // Every running sequence waits for pages that only another can give: the youngest steps back.
+    Sequence* youngest = running_.back();
+    if (running_.size() > 1) preempt(*youngest);
+  }
+  return plan_;
+}
+
+void Scheduler::commit() {
+  for (const ScheduledChunk& chunk : plan_) {
+    Sequence& s = *chunk.sequence;
+    for (int32_t p = chunk.begin / kPageTokens; p < s.tree_pages; ++p) {
+      cache_.set_ready(s.pages[p]);
+    }
+    s.computed = chunk.begin + chunk.count;
+    enter_tree(s, s.tree_pages, s.computed / kPageTokens, true);
+  }
+  plan_.clear();
+}
+
+void Scheduler::finish(Sequence* s) {
+  WOK_CHECK(plan_.empty(), "sequences end between steps");
+  auto& list = s->state == SequenceState::kRunning ? running_ : waiting_;
+  if (s->state != SequenceState::kDone) list.erase(std::find(list.begin(), list.end(), s));
+  release_pages(*s);
+  s->state = SequenceState::kDone;
+}
+
+int64_t Scheduler::used_tokens() const {
+  int64_t sum = 0;
+  for (const Sequence* s : running_) sum += s->computed;
+  return sum;
+}
+
+int64_t Scheduler::held_tokens() const {
+  int64_t sum = 0;
+  for (const Sequence* s : running_) sum += static_cast<int64_t>(s->pages.size()) * kPageTokens;
+  return sum;
+}
+
+}  // namespace wok

@@ -1,0 +1,88 @@
+// Which tokens of which sequences a step computes. Pure logic over the page cache: no clock, no
+// thread, no tensor, so that recorded traces replay exactly.
+//
+// A step takes every decoding sequence first, then prefill chunks in order of admission within a
+// token budget, then admits waiting ones (priority, then arrival). A sequence is admitted when its
+// prompt and a first stretch of output have pages; beyond that it competes for them, and when none
+// is left the youngest running one is preempted: its pages go back to the tree, it waits at the
+// front, and what the tree still has is not computed again.
+//
+// Chunks end at page ends, so every prefill page enters the tree in the step that computes it. A
+// sequence whose next page another one computes in this very step waits for it: requests with a
+// common prefix that arrive together compute it once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/page_cache.h"
+#include "scheduler/sequence.h"
+
+namespace wok {
+
+struct SchedulerOptions {
+  int32_t max_running = 64;
+  int32_t step_tokens = 512;    // most tokens of one step
+  int32_t output_reserve = 64;  // output tokens an admission keeps pages for, at most
+  bool prefix_cache = true;
+};
+
+struct ScheduledChunk {
+  Sequence* sequence = nullptr;
+  int32_t begin = 0;  // first position computed
+  int32_t count = 0;
+  bool wants_logits = false;  // the chunk reaches the sequence's last token
+};
+
+class Scheduler {
+ public:
+  Scheduler(const SchedulerOptions& options, PageCache& cache);
+
+  // True when prompt and output of this many tokens could ever run.
+  bool can_ever_fit(int32_t max_tokens) const;
+  void add(Sequence* sequence);
+
+  // Plans a step with at most `prefill_tokens` tokens of prefill. The plan is valid until the next
+  // call. Every planned sequence has pages for what it computes. Preempted ones are waiting again.
+  std::span<const ScheduledChunk> plan(int32_t prefill_tokens);
+
+  // The planned step was computed: pages it filled become readable, positions advance.
+  void commit();
+
+  // Ends a sequence in whatever state; its full pages stay in the tree. Not between plan and
+  // commit.
+  void finish(Sequence* sequence);
+
+  int32_t running() const { return static_cast<int32_t>(running_.size()); }
+  int32_t waiting() const { return static_cast<int32_t>(waiting_.size()); }
+  uint64_t preemptions() const { return preemptions_; }
+  uint64_t prefix_query_tokens() const { return query_tokens_; }
+  uint64_t prefix_hit_tokens() const { return hit_tokens_; }
+  // Tokens that the pages of running sequences hold, of those they have room for.
+  int64_t used_tokens() const;
+  int64_t held_tokens() const;
+
+ private:
+  bool try_admit(Sequence& s);
+  bool adopt_prefix(Sequence& s, bool& blocked);
+  bool plan_prefill(Sequence& s, int32_t& budget);
+  bool plan_decode(Sequence& s);
+  bool grow(Sequence& s, int32_t tokens);
+  void preempt(Sequence& s);
+  void release_pages(Sequence& s);
+  void enter_tree(Sequence& s, int32_t from, int32_t to, bool ready);
+  void settle_pages(Sequence& s);
+  int32_t outstanding_pages() const;
+  void insert_waiting(Sequence* s);
+  PageCache::Node tree_node(const Sequence& s) const;
+
+  SchedulerOptions options_;
+  PageCache& cache_;
+  std::vector<Sequence*> waiting_;  // in the order they will be admitted
+  std::vector<Sequence*> running_;  // in the order they were admitted
+  std::vector<ScheduledChunk> plan_;
+  uint64_t preemptions_ = 0, query_tokens_ = 0, hit_tokens_ = 0;
+};
+
+}  // namespace wok
