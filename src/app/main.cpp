@@ -1,0 +1,101 @@
+// wok: parses the command line, fills settings from environment and file, runs the command.
+// Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "app/commands/commands.h"
+#include "app/context.h"
+#include "app/settings.h"
+#include "base/log.h"
+
+namespace wok::app {
+namespace {
+
+int usage_error(const std::string& message, const CLI::App* command) {
+  std::string path = command->get_name();
+  if (command->get_parent() != nullptr) path = command->get_parent()->get_name() + " " + path;
+  fmt::print(stderr, "error: {}\nSee {} --help.\n", message, path);
+  return kExitUsage;
+}
+
+void add_global_options(CLI::App& root, Context& context) {
+  root.add_option("--config", context.config_path,
+                  "TOML file with settings (default: wok/config.toml in the XDG config folder)")
+      ->type_name("FILE");
+  context.setting(&root, root.add_option("--cache-dir", context.cache_dir,
+                                         "folder of models (default: wok in the XDG cache folder)")
+                             ->type_name("DIR"));
+  context.setting(&root,
+                  root.add_option("--log-level", context.log_level, "what is logged to stderr")
+                      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
+                      ->capture_default_str());
+}
+
+// Settings of the environment can be wrong too: they are applied before the action runs.
+int run_command(CLI::App& root, Context& context) {
+  const auto chosen = root.get_subcommands();
+  if (chosen.empty()) {
+    fmt::print("{}", root.help());
+    return 0;
+  }
+  if (const Status status = apply_settings(context, &root, chosen.front()); !status.ok()) {
+    return usage_error(status.error().message, chosen.front());
+  }
+  log::configure(context.log_level);
+  return context.action();
+}
+
+int run(int argc, char** argv) {
+  CLI::App root("wok serves language models on CPUs.", "wok");
+  Context context;
+  root.set_version_flag("--version", std::string("wok ") + WOK_VERSION);
+  root.require_subcommand(0, 1);
+  add_global_options(root, context);
+  root.footer(
+      "Examples:\n"
+      "  wok serve                                serve the default model on 127.0.0.1:8080\n"
+      "  wok run smollm2 \"Name three colours.\"    one answer\n"
+      "  wok run gemma3:270m                      a chat\n"
+      "Each command has its own --help.");
+#define WOK_ADD_COMMAND(name) add_##name##_command(root, context);
+  WOK_COMMANDS(WOK_ADD_COMMAND)
+#undef WOK_ADD_COMMAND
+  for (CLI::App* command : root.get_subcommands({})) command->fallthrough();
+
+  if (argc > 1 && argv[1][0] != '-') {
+    const auto all = root.get_subcommands({});
+    const auto named = [&](const CLI::App* command) { return command->check_name(argv[1]); };
+    if (std::none_of(all.begin(), all.end(), named)) {
+      std::string names;
+      for (const CLI::App* command : all) names += " " + command->get_name();
+      return usage_error(fmt::format("unknown command '{}'; there are:{}", argv[1], names), &root);
+    }
+  }
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return root.exit(success);  // --help, --version
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = root.get_subcommands();
+    return usage_error(error.what(), chosen.empty() ? &root : chosen.front());
+  }
+  return run_command(root, context);
+}
+
+}  // namespace
+}  // namespace wok::app
+
+int main(int argc, char** argv) {
+  try {
+    return wok::app::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "error: out of memory. A smaller --context or --kv-memory needs less.\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+  }
+  return 1;
+}
