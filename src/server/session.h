@@ -61,10 +61,16 @@ class Session : public std::enable_shared_from_this<Session> {
   enum class State { kIdle, kParsing, kInFlight, kLinger, kClosed };
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
-  // session.cpp, on the strand: reading and the life of a request.
+  // session.cpp, on the strand: the life of the connection.
   void next_request();
   void read();
   void on_read(boost::system::error_code error, size_t bytes);
+  void arm(asio::steady_timer& timer, int64_t timeout_ms, void (Session::*late)());
+  void on_request_timeout();
+  void linger();
+  void close_now();
+
+  // session_request.cpp, on the strand: from a request's first byte to its dispatch.
   void read_header();
   void on_header(boost::system::error_code error);
   bool reply_early(const std::string& path);
@@ -74,11 +80,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void dispatch_request(ApiRequest request);
   std::shared_ptr<Writer> begin_request();
   void reply_and_close(const ApiReply& reply);
-  void arm(asio::steady_timer& timer, int64_t timeout_ms, void (Session::*late)());
   void on_parse_timeout();
-  void on_request_timeout();
-  void linger();
-  void close_now();
 
   // session_write.cpp. On the strand:
   void flush();
