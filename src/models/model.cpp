@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "base/log.h"
 #include "quant/pack_matrix.h"
 
@@ -51,7 +53,12 @@ std::string pack_key(const GgufFile& file, const KernelTable& kernels,
   struct stat info {};
   if (::stat(file.path().c_str(), &info) == 0) print.add(&info.st_mtim, sizeof(info.st_mtim));
   for (const MatrixPlace& place : places) print.add(*place.tensor);
-  return fmt::format("{}-{}{}-v{}", print.hex(), kernels.name, kernels.panel_rows, kLayoutVersion);
+  // A file of the store is named by its content's hash; its packs carry that hash in front, so that
+  // removing the model finds them.
+  std::string name = std::filesystem::path(file.path()).filename().string();
+  name = name.starts_with("sha256-") ? name.substr(7) + "-" : "";
+  return fmt::format("{}{}-{}{}-v{}", name, print.hex(), kernels.name, kernels.panel_rows,
+                     kLayoutVersion);
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ nlohmann::json golden() {
 
 TEST(WeightFormats, DequantizeLikeTheReferencePackage) {
   size_t compared = 0;
-  for (const auto& type : golden()["types"]) {
+  const nlohmann::json file = golden();
+  for (const auto& type : file["types"]) {
     const WeightFormat* format = find_weight_format(type["id"]);
     if (format == nullptr) continue;  // the file also holds types that wok does not read yet
     ++compared;
@@ -54,7 +55,8 @@ TEST(WeightFormats, DequantizeLikeTheReferencePackage) {
 }
 
 TEST(WeightFormats, CodesMeanTheDequantizedValues) {
-  for (const auto& type : golden()["types"]) {
+  const nlohmann::json file = golden();
+  for (const auto& type : file["types"]) {
     const WeightFormat* format = find_weight_format(type["id"]);
     if (format == nullptr || format->codes == nullptr) continue;
     const std::vector<uint8_t> data = from_hex(type["data"]);
