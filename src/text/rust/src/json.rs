@@ -4,9 +4,11 @@
 use std::fmt::Write;
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
-use minijinja::{Error, ErrorKind};
+use minijinja::{Error, ErrorKind, State};
 
-struct Style {
+struct Style<'a> {
+    // Every value written costs fuel: a list may hold one list twice, that one another twice, …
+    state: &'a State<'a, 'a>,
     indent: Option<String>,
     item_separator: String,
     key_separator: String,
@@ -15,8 +17,14 @@ struct Style {
 }
 
 /// The `tojson` filter with transformers' arguments: ensure_ascii, indent, separators, sort_keys.
-pub fn tojson(value: Value, positional: Rest<Value>, options: Kwargs) -> Result<Value, Error> {
+pub fn tojson(
+    state: &State,
+    value: Value,
+    positional: Rest<Value>,
+    options: Kwargs,
+) -> Result<Value, Error> {
     let mut style = Style {
+        state,
         indent: None,
         item_separator: ", ".into(),
         key_separator: ": ".into(),
@@ -59,12 +67,17 @@ fn write_value(out: &mut String, value: &Value, style: &Style, depth: usize) -> 
     if depth > 200 {
         return Err(fail("tojson: the value is nested more than 200 deep"));
     }
+    let before = out.len();
+    style.state.consume_fuel(1)?;
     match value.kind() {
         ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-        ValueKind::Number if value.is_integer() => { let _ = write!(out, "{value}"); }
+        ValueKind::Number if value.is_integer() => out.push_str(&value.to_string()),
         ValueKind::Number => write_float(out, f64::try_from(value.clone())?),
-        ValueKind::String => write_string(out, value.as_str().unwrap_or_default(), style),
+        ValueKind::String => {
+            write_string(out, value.as_str().unwrap_or_default(), style);
+            style.state.consume_fuel((out.len() - before) as u64 / 64)?;
+        }
         ValueKind::Seq | ValueKind::Iterable => {
             let items: Vec<Value> = value.try_iter()?.collect();
             write_group(out, ['[', ']'], items.len(), style, depth, |out, index| {
@@ -143,7 +156,7 @@ fn write_string(out: &mut String, text: &str, style: &Style) {
             '\u{c}' => out.push_str("\\f"),
             c if c < ' ' || (style.ensure_ascii && !c.is_ascii()) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    { let _ = write!(out, "\\u{unit:04x}"); }
+                    let _ = write!(out, "\\u{unit:04x}");
                 }
             }
             c => out.push(c),
@@ -170,7 +183,7 @@ fn write_float(out: &mut String, number: f64) {
                 None => ('+', exponent),
             };
             let mantissa = mantissa.strip_suffix(".0").unwrap_or(mantissa);
-            { let _ = write!(out, "{mantissa}e{sign}{exponent:0>2}"); }
+            let _ = write!(out, "{mantissa}e{sign}{exponent:0>2}");
         }
     }
 }

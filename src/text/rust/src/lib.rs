@@ -109,7 +109,10 @@ pub struct TokenizerSpec {
 }
 
 /// Runs `body`; whatever goes wrong, panics included, becomes a status and a message.
-unsafe fn guard<T>(error: *mut Owned<u8>, body: impl FnOnce() -> Outcome<T>) -> (Status, Option<T>) {
+unsafe fn guard<T>(
+    error: *mut Owned<u8>,
+    body: impl FnOnce() -> Outcome<T>,
+) -> (Status, Option<T>) {
     let (status, message) = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return (Status::Ok, Some(value)),
         Ok(Err(Failure::Invalid(message))) => (Status::Invalid, message),
@@ -190,9 +193,8 @@ pub unsafe extern "C" fn wok_tokenizer_encode(
     ids: *mut Owned<i32>,
     error: *mut Owned<u8>,
 ) -> Status {
-    let (status, encoded) = guard(error, || {
-        (*tokenizer).encode(text.text("the text to encode")?, parse_special != 0)
-    });
+    let (status, encoded) =
+        guard(error, || (*tokenizer).encode(text.text("the text to encode")?, parse_special != 0));
     if let Some(encoded) = encoded {
         *ids = encoded.into();
     }

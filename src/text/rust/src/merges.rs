@@ -12,7 +12,9 @@ pub fn parse(lines: &[&str], vocabulary: &Vocabulary) -> Outcome<Vec<(String, St
     let mut merges = Vec::with_capacity(lines.len());
     for (rank, line) in lines.iter().enumerate() {
         let Some((left, right)) = line.split_once(' ') else {
-            return invalid(format!("merge {rank} \"{line}\" is not two pieces with a space between"));
+            return invalid(format!(
+                "merge {rank} \"{line}\" is not two pieces with a space between"
+            ));
         };
         for piece in [left, right, &format!("{left}{right}")] {
             if !vocabulary.contains_key(piece) {

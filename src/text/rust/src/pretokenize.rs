@@ -106,7 +106,8 @@ impl Recipe {
     pub fn find(name: &str) -> Outcome<&'static Recipe> {
         let wanted = if name.is_empty() { "default" } else { name };
         RECIPES.iter().find(|recipe| recipe.names.contains(&wanted)).ok_or_else(|| {
-            let known: Vec<&str> = RECIPES.iter().flat_map(|recipe| recipe.names).copied().collect();
+            let known: Vec<&str> =
+                RECIPES.iter().flat_map(|recipe| recipe.names).copied().collect();
             Failure::Unsupported(format!(
                 "unknown pre-tokenizer \"{name}\" (tokenizer.ggml.pre); wok knows: {}",
                 known.join(", ")

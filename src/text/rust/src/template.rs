@@ -12,9 +12,10 @@ use crate::{invalid, Failure, Outcome};
 const NAME: &str = "chat";
 
 /// The work one rendering may do, in minijinja's unit: an instruction, or 64 bytes of text made. A
-/// chat of a thousand messages takes some hundred thousand; the limit is reached in about a second
-/// and bounds the text a template can make at 512 MiB.
-const FUEL: u64 = 8 << 20;
+/// chat of a thousand messages takes some hundred thousand; the limit is reached in about half a
+/// second and bounds the text a template can make at 256 MiB. Not counted by minijinja 3.1: walking
+/// a list that shares its parts many times over (2^n values in n lists) to print or compare it.
+const FUEL: u64 = 4 << 20;
 const MAX_RECURSION: usize = 200;
 const MAX_SOURCE_BYTES: usize = 4 << 20;
 

@@ -193,7 +193,9 @@ impl Tokenizer {
             return Ok(());
         }
         match &self.style {
-            Style::SentencePiece { space_prefix: true } => self.encode_word(&format!("▁{text}"), ids),
+            Style::SentencePiece { space_prefix: true } => {
+                self.encode_word(&format!("▁{text}"), ids)
+            }
             Style::SentencePiece { space_prefix: false } => self.encode_word(text, ids),
             Style::ByteLevel { pre, nfc, alphabet } => {
                 let normalized: String;
