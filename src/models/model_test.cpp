@@ -1,0 +1,187 @@
+// Properties of the forward pass, bit for bit, on small synthetic models of both architectures and
+// every instruction set of this machine.
+#include "models/model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/support/tiny_model.h"
+
+namespace wok {
+namespace {
+
+using test::make_tiny;
+using test::TinyModel;
+using test::TinyShape;
+
+struct Piece {
+  int32_t sequence;
+  int32_t begin, count;
+};
+
+// Several sequences over one page memory, with page tables of the test's choosing.
+class Bench {
+ public:
+  Bench(const TinyModel& tiny, std::vector<std::vector<int32_t>> prompts, uint32_t shuffle)
+      : tiny_(tiny),
+        prompts_(std::move(prompts)),
+        work_(tiny.model->config(), tiny.model->weights(), 256, 8, 8, tiny.pool->threads()),
+        memory_(std::move(PageMemory::create(tiny.model->kv_shape(kKvFormat_f16), 64).value())) {
+    std::vector<int32_t> pages(64);
+    std::iota(pages.begin(), pages.end(), 0);
+    if (shuffle != 0) std::shuffle(pages.begin(), pages.end(), std::mt19937(shuffle));
+    for (size_t s = 0; s < prompts_.size(); ++s) {
+      tables_.emplace_back(pages.begin() + static_cast<std::ptrdiff_t>(8 * s),
+                           pages.begin() + static_cast<std::ptrdiff_t>(8 * s + 8));
+    }
+  }
+
+  // Computes the pieces in one batch; returns the logits of each piece's last token.
+  std::vector<std::vector<float>> step(const std::vector<Piece>& pieces) {
+    std::vector<int32_t> tokens, positions, owner, rows;
+    std::vector<SequenceSpan> spans;
+    for (const Piece& p : pieces) {
+      const auto first = static_cast<int32_t>(tokens.size());
+      for (int32_t i = p.begin; i < p.begin + p.count; ++i) {
+        tokens.push_back(prompts_[p.sequence][i]);
+        positions.push_back(i);
+        owner.push_back(static_cast<int32_t>(spans.size()));
+      }
+      spans.push_back({first, p.count, p.begin + p.count, tables_[p.sequence].data()});
+      rows.push_back(first + p.count - 1);
+    }
+    tiny_.model->forward({tokens, positions, spans, owner, rows}, memory_, *tiny_.pool, work_);
+    std::vector<std::vector<float>> out;
+    const auto vocab = static_cast<size_t>(tiny_.model->config().vocab);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      out.emplace_back(work_.logits.begin() + static_cast<std::ptrdiff_t>(i * vocab),
+                       work_.logits.begin() + static_cast<std::ptrdiff_t>((i + 1) * vocab));
+    }
+    return out;
+  }
+
+ private:
+  const TinyModel& tiny_;
+  std::vector<std::vector<int32_t>> prompts_;
+  Workspace work_;
+  PageMemory memory_;
+  std::vector<std::vector<int32_t>> tables_;
+};
+
+std::vector<int32_t> prompt(int32_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> tokens(n);
+  for (int32_t& t : tokens) t = static_cast<int32_t>(random() % 160);
+  return tokens;
+}
+
+std::vector<std::string> isas() {
+  std::vector<std::string> names;
+  const auto choice = choose_isa("");
+  for (const IsaOption& option : choice->options) {
+    if (option.available) names.push_back(option.name);
+  }
+  return names;
+}
+
+class Forward : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  TinyModel tiny() const {
+    const auto& [isa, kind] = GetParam();
+    TinyShape shape = kind == "gemma3" ? test::tiny_gemma() : TinyShape{};
+    if (kind == "llama_f16") shape.type = "F16";
+    return make_tiny(shape, isa);
+  }
+};
+
+TEST_P(Forward, ChunkedPrefillEqualsWhole) {
+  const TinyModel m = tiny();
+  const auto tokens = prompt(90, 1);
+  Bench whole(m, {tokens}, 0), chunked(m, {tokens}, 0);
+  const auto want = whole.step({{0, 0, 90}})[0];
+  int32_t at = 0;
+  std::vector<float> got;
+  for (const int32_t n : {1, 16, 5, 40, 27, 1}) {
+    got = chunked.step({{0, at, n}})[0];
+    at += n;
+  }
+  ASSERT_EQ(at, 90);
+  EXPECT_EQ(got, want);
+}
+
+TEST_P(Forward, PagedEqualsContiguous) {
+  const TinyModel m = tiny();
+  const auto tokens = prompt(100, 2);
+  Bench contiguous(m, {tokens}, 0), scattered(m, {tokens}, 99);
+  EXPECT_EQ(contiguous.step({{0, 0, 100}})[0], scattered.step({{0, 0, 100}})[0]);
+}
+
+TEST_P(Forward, AloneEqualsBatched) {
+  const TinyModel m = tiny();
+  const std::vector<std::vector<int32_t>> prompts = {prompt(33, 3), prompt(64, 4), prompt(7, 5)};
+  Bench together(m, prompts, 5);
+  // A mixed batch: prefill chunks, and decodes of one token beside them.
+  together.step({{0, 0, 32}, {1, 0, 20}});
+  together.step({{0, 32, 1}, {1, 20, 43}, {2, 0, 6}});
+  const auto batched = together.step({{1, 63, 1}, {2, 6, 1}});
+  const auto first = Bench(m, {prompts[1]}, 0).step({{0, 0, 64}})[0];
+  const auto second = Bench(m, {prompts[2]}, 0).step({{0, 0, 7}})[0];
+  EXPECT_EQ(batched[0], first);
+  EXPECT_EQ(batched[1], second);
+}
+
+TEST_P(Forward, NumberOfThreadsDoesNotMatter) {
+  const auto& [isa, kind] = GetParam();
+  const TinyShape shape = kind == "gemma3" ? test::tiny_gemma() : TinyShape{};
+  const TinyModel one = make_tiny(shape, isa, 1, 1), four = make_tiny(shape, isa, 1, 4);
+  const auto tokens = prompt(70, 6);
+  EXPECT_EQ(Bench(one, {tokens}, 0).step({{0, 0, 70}}),
+            Bench(four, {tokens}, 0).step({{0, 0, 70}}));
+}
+
+TEST_P(Forward, AgreesWithTheReferenceKernels) {
+  const auto& [isa, kind] = GetParam();
+  TinyShape shape = kind == "gemma3" ? test::tiny_gemma() : TinyShape{};
+  if (kind == "llama_f16") shape.type = "F16";
+  const TinyModel fast = tiny(), plain = make_tiny(shape, "reference");
+  const auto tokens = prompt(80, 7);
+  const auto got = Bench(fast, {tokens}, 0).step({{0, 0, 80}})[0];
+  const auto want = Bench(plain, {tokens}, 0).step({{0, 0, 80}})[0];
+  // Float weights differ by rounding; int8 activations by about a percent of the logits' size.
+  const float tolerance = shape.type == "F16" ? 2e-2f : 0.35f;
+  double dot = 0, a = 0, b = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_NEAR(got[i], want[i], tolerance) << i;
+    dot += got[i] * want[i], a += got[i] * got[i], b += want[i] * want[i];
+  }
+  EXPECT_GT(dot / std::sqrt(a * b), 0.998);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, Forward,
+                         testing::Combine(testing::ValuesIn(isas()),
+                                          testing::Values("llama", "llama_f16", "gemma3")),
+                         [](const auto& test) {
+                           return std::get<0>(test.param) + "_" + std::get<1>(test.param);
+                         });
+
+// A token outside the window must not change what a sliding-window model says, one inside must.
+TEST(SlidingWindow, CutsExactlyAtTheWindow) {
+  TinyShape shape = test::tiny_gemma();
+  shape.layers = 5;  // all local
+  for (const std::string& isa : isas()) {
+    const TinyModel m = make_tiny(shape, isa);
+    // Through 5 layers of a window of 24 position 120 sees back to 120 - 5 * 23.
+    auto tokens = prompt(121, 8);
+    const auto base = Bench(m, {tokens}, 0).step({{0, 0, 121}})[0];
+    tokens[4] ^= 1;
+    EXPECT_EQ(Bench(m, {tokens}, 0).step({{0, 0, 121}})[0], base) << isa;
+    tokens[4] ^= 1;
+    tokens[5] ^= 1;
+    EXPECT_NE(Bench(m, {tokens}, 0).step({{0, 0, 121}})[0], base) << isa;
+  }
+}
+
+}  // namespace
+}  // namespace wok

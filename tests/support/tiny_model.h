@@ -1,0 +1,173 @@
+// Synthetic models of a few thousand weights, seeded: every property test runs on them, also under
+// the sanitizers, without a file.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/half.h"
+#include "formats/gguf.h"
+#include "kernels/isa.h"
+#include "models/model.h"
+#include "tests/support/gguf_writer.h"
+
+namespace wok::test {
+
+struct TinyShape {
+  std::string architecture = "llama";
+  int32_t layers = 2, embedding = 64, feed_forward = 96, heads = 4, kv_heads = 2, head_dim = 16;
+  int32_t vocab = 160, context = 512, window = 24;
+  std::string type = "Q4_1";  // of the big matrices; F32, F16, Q4_1 or Q8_0
+};
+
+class TinyWriter {
+ public:
+  TinyWriter(const TinyShape& shape, uint32_t seed) : s_(shape), random_(seed) {}
+
+  std::vector<uint8_t> bytes() {
+    const std::string a = s_.architecture + ".";
+    const bool gemma = s_.architecture == "gemma3";
+    out_.key("general.architecture", s_.architecture);
+    out_.key("general.name", std::string("tiny"));
+    out_.key(a + "block_count", static_cast<uint32_t>(s_.layers));
+    out_.key(a + "embedding_length", static_cast<uint32_t>(s_.embedding));
+    out_.key(a + "feed_forward_length", static_cast<uint32_t>(s_.feed_forward));
+    out_.key(a + "attention.head_count", static_cast<uint32_t>(s_.heads));
+    out_.key(a + "attention.head_count_kv", static_cast<uint32_t>(s_.kv_heads));
+    out_.key(a + "attention.key_length", static_cast<uint32_t>(s_.head_dim));
+    out_.key(a + "attention.value_length", static_cast<uint32_t>(s_.head_dim));
+    out_.key(a + "attention.layer_norm_rms_epsilon", 1e-5f);
+    out_.key(a + "context_length", static_cast<uint32_t>(s_.context));
+    out_.key(a + "rope.freq_base", 10000.0f);
+    if (gemma) out_.key(a + "attention.sliding_window", static_cast<uint32_t>(s_.window));
+    tokenizer();
+    const int32_t q = s_.heads * s_.head_dim, kv = s_.kv_heads * s_.head_dim;
+    matrix("token_embd.weight", s_.embedding, s_.vocab);
+    for (int32_t i = 0; i < s_.layers; ++i) {
+      const std::string b = "blk." + std::to_string(i) + ".";
+      norm(b + "attn_norm.weight", s_.embedding);
+      matrix(b + "attn_q.weight", s_.embedding, q);
+      matrix(b + "attn_k.weight", s_.embedding, kv);
+      matrix(b + "attn_v.weight", s_.embedding, kv);
+      matrix(b + "attn_output.weight", q, s_.embedding);
+      norm(b + "ffn_norm.weight", s_.embedding);
+      matrix(b + "ffn_gate.weight", s_.embedding, s_.feed_forward);
+      matrix(b + "ffn_up.weight", s_.embedding, s_.feed_forward);
+      matrix(b + "ffn_down.weight", s_.feed_forward, s_.embedding);
+      if (gemma) {
+        norm(b + "attn_q_norm.weight", s_.head_dim);
+        norm(b + "attn_k_norm.weight", s_.head_dim);
+        norm(b + "post_attention_norm.weight", s_.embedding);
+        norm(b + "post_ffw_norm.weight", s_.embedding);
+      }
+    }
+    norm("output_norm.weight", s_.embedding);
+    return out_.bytes();
+  }
+
+ private:
+  // Tokens 0..2 are control, then single bytes in GPT-2's alphabet where they are printable.
+  void tokenizer() {
+    std::vector<std::string> tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+    std::vector<int32_t> kinds = {3, 3, 3};
+    for (char c = '!'; c <= '~'; ++c) tokens.emplace_back(1, c);
+    while (static_cast<int32_t>(tokens.size()) < s_.vocab) {
+      tokens.push_back("t" + std::to_string(tokens.size()));
+    }
+    kinds.resize(tokens.size(), 1);
+    out_.key("tokenizer.ggml.model", std::string("gpt2"));
+    out_.key("tokenizer.ggml.pre", std::string("smollm"));
+    out_.key("tokenizer.ggml.tokens", tokens);
+    out_.key("tokenizer.ggml.token_type", kinds);
+    out_.key("tokenizer.ggml.merges", std::vector<std::string>{"t 1"});
+    out_.key("tokenizer.ggml.eos_token_id", uint32_t{2});
+    out_.key("tokenizer.ggml.add_bos_token", false);
+  }
+
+  void norm(const std::string& name, int32_t n) {
+    std::normal_distribution<float> around_one(1.0f, 0.1f);
+    std::vector<uint8_t> data(n * 4u);
+    for (int32_t i = 0; i < n; ++i) {
+      const float v = around_one(random_);
+      std::memcpy(&data[i * 4u], &v, 4);
+    }
+    out_.tensor(name, 0, {n}, data);
+  }
+
+  void matrix(const std::string& name, int32_t cols, int32_t rows) {
+    const WeightFormat* format = nullptr;
+    for (const WeightFormat* f : weight_formats()) {
+      if (s_.type == f->name) format = f;
+    }
+    WOK_CHECK(format != nullptr, "a known type");
+    std::vector<uint8_t> data(static_cast<size_t>(format->row_bytes(cols) * rows));
+    const float spread = 1.0f / std::sqrt(static_cast<float>(cols));
+    std::normal_distribution<float> normal(0.0f, spread);
+    const int64_t blocks = static_cast<int64_t>(cols) / format->block * rows;
+    for (int64_t b = 0; b < blocks; ++b) {
+      uint8_t* at = data.data() + b * format->block_bytes;
+      if (s_.type == "F32") {
+        const float v = normal(random_);
+        std::memcpy(at, &v, 4);
+        continue;
+      }
+      if (s_.type == "F16") {
+        put_half(at, normal(random_));
+        continue;
+      }
+      for (int32_t i = 0; i < format->block_bytes; ++i) at[i] = static_cast<uint8_t>(random_());
+      if (s_.type == "Q8_0") put_half(at, spread / 64);
+      if (s_.type == "Q4_1") {
+        put_half(at, spread / 4);
+        put_half(at + 2, -spread * 1.875f);
+      }
+    }
+    out_.tensor(name, format->gguf_type, {cols, rows}, data);
+  }
+  static void put_half(uint8_t* at, float v) {
+    const uint16_t bits = float_to_half(v);
+    std::memcpy(at, &bits, 2);
+  }
+
+  TinyShape s_;
+  std::mt19937 random_;
+  GgufWriter out_;
+};
+
+// Gemma needs six layers to have a global one.
+inline TinyShape tiny_gemma() {
+  TinyShape shape;
+  shape.architecture = "gemma3";
+  shape.layers = 6;
+  shape.kv_heads = 1;
+  shape.type = "Q8_0";
+  return shape;
+}
+
+struct TinyModel {
+  std::vector<uint8_t> bytes;  // what the model's file reads from
+  std::unique_ptr<ComputePool> pool;
+  std::unique_ptr<Model> model;
+};
+
+inline TinyModel make_tiny(const TinyShape& shape, const std::string& isa = "", uint32_t seed = 1,
+                           int32_t threads = 2) {
+  TinyModel tiny;
+  tiny.bytes = TinyWriter(shape, seed).bytes();
+  auto file = GgufFile::parse(tiny.bytes, "tiny.gguf");
+  WOK_CHECK(file.ok(), file.ok() ? "" : file.error().message.c_str());
+  auto choice = choose_isa(isa);
+  WOK_CHECK(choice.ok(), "an instruction set of this machine");
+  tiny.pool = std::make_unique<ComputePool>(threads);
+  auto model = Model::load(std::make_shared<const GgufFile>(std::move(file).value()),
+                           *choice->kernels, {"", tiny.pool.get()});
+  WOK_CHECK(model.ok(), model.ok() ? "" : model.error().message.c_str());
+  tiny.model = std::move(model).value();
+  return tiny;
+}
+
+}  // namespace wok::test
