@@ -128,7 +128,9 @@ TEST(Tokenizer, ControlTokensInTextNeedParseSpecial) {
     const auto tokenizer = make(data);
     for (int32_t id = 0; id < tokenizer->vocab_size(); ++id) {
       if (!tokenizer->is_control(id)) continue;
-      const std::string text = "x" + std::string(tokenizer->piece(id, true)) + "y";
+      std::string text = "x";
+      text += tokenizer->piece(id, true);
+      text += "y";
       for (const int32_t plain : ids(*tokenizer, text)) EXPECT_FALSE(tokenizer->is_control(plain));
       EXPECT_THAT(ids(*tokenizer, text, false, true), ::testing::Contains(id));
       EXPECT_EQ(tokenizer->piece(id), "");
