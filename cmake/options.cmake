@@ -16,7 +16,8 @@ endif()
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror -fno-math-errno
                     -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-Wno-maybe-uninitialized)  # GCC 12 sees ghosts in moved std::variant
+  # GCC 12 sees ghosts in moved std::variant and in std::string (bugs 105562, 105651).
+  add_compile_options(-Wno-maybe-uninitialized -Wno-restrict)
 endif()
 if(WOK_SANITIZE)
   add_compile_options(-fsanitize=${WOK_SANITIZE} -fno-omit-frame-pointer

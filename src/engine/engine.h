@@ -25,7 +25,7 @@ struct EngineOptions {
   int32_t token_budget = 512;  // tokens of one step
   double itl_target_ms = 0;    // 0: automatic (about twice the undisturbed decode step)
   bool prefix_cache = true;
-  std::vector<int32_t> end_ids;  // the model's end-of-text and end-of-turn tokens
+  std::vector<int32_t> end_ids = {};  // the model's end-of-text and end-of-turn tokens
 };
 
 // A consistent snapshot; reading changes nothing.

@@ -1,0 +1,301 @@
+// The engine on a synthetic model: what users may rely on whatever else is running.
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "tests/support/tiny_model.h"
+
+namespace wok {
+namespace {
+
+using test::make_tiny;
+using test::TinyModel;
+
+// Collects one request's events; wait() returns when the last one is there.
+class Collector final : public EventSink {
+ public:
+  void on_event(const Event& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(finish_, FinishReason::kNone) << "an event after the last one";
+    if (event.token >= 0) tokens_.push_back(event.token);
+    last_ = event;
+    finish_ = event.finish;
+    changed_.notify_all();
+  }
+  std::vector<int32_t> wait() {
+    std::unique_lock lock(mutex_);
+    const bool done = changed_.wait_for(lock, std::chrono::seconds(60),
+                                        [this] { return finish_ != FinishReason::kNone; });
+    EXPECT_TRUE(done) << "no final event";
+    return tokens_;
+  }
+  void wait_for_tokens(size_t n) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] {
+      return tokens_.size() >= n || finish_ != FinishReason::kNone;
+    }));
+  }
+  Event last() {
+    const std::lock_guard lock(mutex_);
+    return last_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int32_t> tokens_;
+  Event last_;
+  FinishReason finish_ = FinishReason::kNone;
+};
+
+struct Running {
+  RequestId id = 0;
+  std::shared_ptr<Collector> events;
+};
+
+std::vector<int32_t> prompt(int32_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> tokens(n);
+  for (int32_t& t : tokens) t = static_cast<int32_t>(3 + random() % 150);
+  return tokens;
+}
+
+Request request(std::vector<int32_t> tokens, int32_t output, uint64_t seed) {
+  Request r;
+  r.prompt = std::move(tokens);
+  r.max_new_tokens = output;
+  r.sampling.seed = seed;
+  r.sampling.temperature = 1.2f;
+  return r;
+}
+
+Running start(Engine& engine, Request r) {
+  Running running;
+  running.events = std::make_shared<Collector>();
+  r.sink = running.events;
+  auto id = engine.submit(std::move(r));
+  EXPECT_TRUE(id.ok()) << id.error().message;
+  if (id.ok()) running.id = *id;
+  return running;
+}
+
+void expect_pool_sums_up(const Engine& engine) {
+  for (int i = 0; i < 500 && !engine.idle(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EngineStats s = engine.stats();
+  for (int i = 0; i < 500 && s.running + s.waiting > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    s = engine.stats();
+  }
+  EXPECT_EQ(s.pages_held, 0);
+  EXPECT_EQ(s.pages_free + s.pages_cached, s.pages_total);
+}
+
+class EngineTest : public testing::Test {
+ protected:
+  std::unique_ptr<Engine> make(EngineOptions options = {}) {
+    options.threads = 2;
+    if (options.kv_bytes == 0) options.kv_bytes = pages_bytes(512);
+    auto engine = Engine::create(*tiny_.model, options);
+    EXPECT_TRUE(engine.ok()) << engine.error().message;
+    return std::move(engine).value();
+  }
+  uint64_t pages_bytes(int32_t pages) const {
+    return tiny_.model->kv_shape(kKvFormat_f16).page_bytes() * static_cast<uint64_t>(pages);
+  }
+  std::vector<int32_t> alone(const Request& r) {
+    auto engine = make();
+    return start(*engine, r).events->wait();
+  }
+  TinyModel tiny_ = make_tiny({});
+};
+
+TEST_F(EngineTest, AloneEqualsBatched) {
+  std::vector<Request> requests;
+  for (uint32_t i = 0; i < 12; ++i) {
+    requests.push_back(
+        request(prompt(static_cast<int32_t>(5 + 23 * i), i), 20 + 3 * static_cast<int32_t>(i), i));
+  }
+  auto engine = make({.max_sequences = 8, .token_budget = 64});
+  std::vector<Running> running;
+  for (const Request& r : requests) running.push_back(start(*engine, r));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto got = running[i].events->wait();
+    EXPECT_EQ(got.size(), static_cast<size_t>(requests[i].max_new_tokens));
+    EXPECT_EQ(got, alone(requests[i])) << "request " << i;
+    EXPECT_EQ(running[i].events->last().finish, FinishReason::kLength);
+  }
+  expect_pool_sums_up(*engine);
+}
+
+TEST_F(EngineTest, PrefixCacheChangesNothingButTheWork) {
+  const auto shared = prompt(100, 1);
+  auto cached = make(), uncached = make({.prefix_cache = false});
+  for (uint32_t i = 0; i < 4; ++i) {
+    auto tokens = shared;
+    for (const int32_t t : prompt(9, 50 + i)) tokens.push_back(t);
+    const Request r = request(tokens, 30, i);
+    Running a = start(*cached, r), b = start(*uncached, r);
+    EXPECT_EQ(a.events->wait(), b.events->wait());
+    EXPECT_EQ(a.events->last().cached_tokens, i == 0 ? 0 : 96);
+    EXPECT_EQ(b.events->last().cached_tokens, 0);
+  }
+  expect_pool_sums_up(*cached);
+  expect_pool_sums_up(*uncached);
+  EXPECT_EQ(uncached->stats().pages_cached, 0);
+}
+
+TEST_F(EngineTest, RequestsThatArriveTogetherComputeTheirPrefixOnce) {
+  auto engine = make({.token_budget = 64});
+  const auto shared = prompt(200, 2);
+  std::vector<Running> running;
+  for (uint32_t i = 0; i < 8; ++i) {
+    auto tokens = shared;
+    tokens.push_back(static_cast<int32_t>(10 + i));
+    running.push_back(start(*engine, request(tokens, 5, i)));
+  }
+  for (uint32_t i = 0; i < 8; ++i) {
+    auto tokens = shared;
+    tokens.push_back(static_cast<int32_t>(10 + i));
+    EXPECT_EQ(running[i].events->wait(), alone(request(tokens, 5, i)));
+  }
+  // 201 tokens once, then 9 each (200 is 12 pages and 8 tokens).
+  EXPECT_EQ(engine->stats().prompt_tokens, 201u + 7 * 9);
+  expect_pool_sums_up(*engine);
+}
+
+TEST_F(EngineTest, NamespacesDoNotShare) {
+  auto engine = make();
+  Request r = request(prompt(64, 3), 4, 1);
+  r.prefix_namespace = 1;
+  start(*engine, r).events->wait();
+  r.prefix_namespace = 2;
+  Running other = start(*engine, r);
+  other.events->wait();
+  EXPECT_EQ(other.events->last().cached_tokens, 0);
+  Running same = start(*engine, r);
+  same.events->wait();
+  EXPECT_EQ(same.events->last().cached_tokens, 48);
+}
+
+// A pool that cannot hold all of them: some are preempted, and nobody's tokens change.
+TEST_F(EngineTest, PreemptionChangesNoTokens) {
+  std::vector<Request> requests;
+  for (uint32_t i = 0; i < 6; ++i) {
+    requests.push_back(request(prompt(40, 20 + i), 180, i));
+  }
+  auto engine = make({.context_tokens = 256, .kv_bytes = pages_bytes(36), .max_sequences = 6});
+  std::vector<Running> running;
+  for (const Request& r : requests) running.push_back(start(*engine, r));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(running[i].events->wait(), alone(requests[i])) << "request " << i;
+  }
+  EXPECT_GT(engine->stats().preemptions, 0u);
+  expect_pool_sums_up(*engine);
+}
+
+TEST_F(EngineTest, AbortEndsARequestInEveryState) {
+  auto engine = make({.max_sequences = 2, .token_budget = 32});
+  Running decoding = start(*engine, request(prompt(8, 1), 400, 1));
+  decoding.events->wait_for_tokens(3);
+  Running prefilling = start(*engine, request(prompt(500, 2), 8, 2));
+  Running queued = start(*engine, request(prompt(20, 3), 8, 3));
+  for (Running* r : {&queued, &prefilling, &decoding}) {
+    engine->abort(r->id);
+    r->events->wait();
+    EXPECT_EQ(r->events->last().finish, FinishReason::kAbort);
+  }
+  engine->abort(12345);  // unknown: ignored
+  EXPECT_EQ(start(*engine, request(prompt(8, 4), 5, 4)).events->wait().size(), 5u);
+  expect_pool_sums_up(*engine);
+}
+
+TEST_F(EngineTest, DestructionEndsEveryRequestWithAnEvent) {
+  std::vector<Running> running;
+  {
+    auto engine = make({.max_sequences = 2});
+    for (uint32_t i = 0; i < 5; ++i) {
+      running.push_back(start(*engine, request(prompt(30, i), 450, i)));
+    }
+    running[0].events->wait_for_tokens(2);
+  }
+  for (Running& r : running) {
+    r.events->wait();
+    EXPECT_NE(r.events->last().finish, FinishReason::kNone);
+  }
+}
+
+TEST_F(EngineTest, StopsAtStopTokensButNotBeforeMinTokens) {
+  Request r = request(prompt(20, 9), 60, 9);
+  const auto free_run = alone(r);
+  r.stop_token_ids = {free_run[10]};
+  auto engine = make();
+  Running stopped = start(*engine, r);
+  const auto tokens = stopped.events->wait();
+  EXPECT_EQ(stopped.events->last().finish, FinishReason::kStop);
+  EXPECT_EQ(tokens.back(), free_run[10]);
+  EXPECT_LE(tokens.size(), 11u);
+  r.sampling.min_tokens = 30;
+  const auto later = start(*engine, r).events->wait();
+  EXPECT_GT(later.size(), 30u);
+  for (size_t i = 0; i < 30; ++i) EXPECT_NE(later[i], free_run[10]);
+}
+
+TEST_F(EngineTest, RefusesWhatCanNeverRun) {
+  auto engine = make({.context_tokens = 128, .max_sequences = 1, .max_queued = 0});
+  Request r = request(prompt(100, 1), 29, 1);
+  r.sink = std::make_shared<Collector>();
+  const auto too_long = engine->submit(r);
+  EXPECT_EQ(too_long.error().kind, ErrorKind::kTooLarge);
+  EXPECT_NE(too_long.error().message.find("n_prompt = 100"), std::string::npos);
+  EXPECT_NE(too_long.error().message.find("n_ctx = 128"), std::string::npos);
+  r.prompt = {};
+  EXPECT_EQ(engine->submit(r).error().kind, ErrorKind::kInvalid);
+  r.prompt = {5, 160};
+  EXPECT_EQ(engine->submit(r).error().kind, ErrorKind::kInvalid);
+  r.prompt = {5, -1};
+  EXPECT_EQ(engine->submit(r).error().kind, ErrorKind::kInvalid);
+  Running first = start(*engine, request(prompt(10, 1), 100, 1));
+  r.prompt = {5};
+  EXPECT_EQ(engine->submit(r).error().kind, ErrorKind::kBusy);
+  engine->drain();
+  EXPECT_EQ(engine->submit(r).error().kind, ErrorKind::kCancelled);
+  EXPECT_EQ(first.events->wait().size(), 100u);
+  EXPECT_EQ(engine->stats().refused, 6u);
+}
+
+TEST_F(EngineTest, OptionsThatCannotWorkAreErrorsWithTheWayOut) {
+  const auto error = [&](EngineOptions options) {
+    auto engine = Engine::create(*tiny_.model, options);
+    EXPECT_FALSE(engine.ok());
+    return engine.ok() ? std::string() : engine.error().message;
+  };
+  EXPECT_NE(error({.kv_bytes = 1 << 10}).find("--kv-memory"), std::string::npos);
+  EXPECT_NE(error({.kv_bytes = 1ull << 60}).find("missing"), std::string::npos);
+  EXPECT_NE(error({.context_tokens = 100000}).find("--context"), std::string::npos);
+  EXPECT_NE(error({.max_sequences = 0}).find("--max-sequences"), std::string::npos);
+  EXPECT_NE(error({.token_budget = 3}).find("--token-budget"), std::string::npos);
+}
+
+TEST_F(EngineTest, ReportsLogprobsOfTheModelsOwnDistribution) {
+  auto engine = make();
+  Request r = request(prompt(20, 4), 6, 4);
+  r.sampling.temperature = 0;
+  r.sampling.top_logprobs = 3;
+  Running run = start(*engine, r);
+  const auto tokens = run.events->wait();
+  const Event last = run.events->last();
+  ASSERT_EQ(last.top_count, 3);
+  EXPECT_EQ(last.top[0].token, tokens.back());
+  EXPECT_FLOAT_EQ(last.top[0].logprob, last.logprob);
+  EXPECT_GE(last.top[0].logprob, last.top[1].logprob);
+  EXPECT_LT(last.logprob, 0.0f);
+}
+
+}  // namespace
+}  // namespace wok
