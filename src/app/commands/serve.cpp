@@ -56,11 +56,7 @@ class SignalThread {
     sigaddset(&signals_, SIGUSR1);  // our own, to end the thread
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   }
-  ~SignalThread() {
-    if (!thread_.joinable()) return;
-    pthread_kill(thread_.native_handle(), SIGUSR1);
-    thread_.join();
-  }
+  ~SignalThread() { stop(); }
   SignalThread(const SignalThread&) = delete;
   SignalThread& operator=(const SignalThread&) = delete;
 
@@ -75,6 +71,13 @@ class SignalThread {
         on_first();
       }
     });
+  }
+
+  // Before anything that on_first uses goes.
+  void stop() {
+    if (!thread_.joinable()) return;
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
   }
 
  private:
@@ -123,6 +126,7 @@ Result<int> run_serve(const ServeOptions& options) {
 
   auto loaded = load_model(options.model_path, options.model_id, load_options(options));
   if (!loaded.ok()) {
+    signals.stop();
     http.stop();
     io.join();
     context.stop();
@@ -134,6 +138,7 @@ Result<int> run_serve(const ServeOptions& options) {
   io.join();
   context.stop();
   model.reset();  // the engine delivers its last events while context and server still stand
+  signals.stop();
   log::info("stopped");
   return 0;
 }
