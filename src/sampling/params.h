@@ -19,7 +19,7 @@ struct SamplingParams {
   float presence_penalty = 0.0f;    // [-2, 2]; over the output
   float frequency_penalty = 0.0f;   // [-2, 2]; over the output
   uint64_t seed = 0;                // same seed, same request: same tokens
-  std::vector<std::pair<int32_t, float>> logit_bias;
+  std::vector<std::pair<int32_t, float>> logit_bias = {};
   int32_t top_logprobs = -1;  // -1: none; 0: the chosen token's only; at most 20
   int32_t min_tokens = 0;     // stop tokens cannot be chosen before that many
   bool ignore_eos = false;
