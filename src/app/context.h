@@ -26,7 +26,7 @@ struct Setting {
 struct Context {
   std::string cache_dir;    // --cache-dir, WOK_CACHE_DIR; "" = the XDG folder
   std::string config_path;  // --config; "" = $XDG_CONFIG_HOME/wok/config.toml when it is there
-  std::string log_level = "info";
+  std::string log_level;    // "" = info for serve, warn for what people read
   std::vector<Setting> settings;
   std::function<int()> action;  // set by the chosen command's callback; returns the exit code
 

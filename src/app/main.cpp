@@ -30,7 +30,8 @@ void add_global_options(CLI::App& root, Context& context) {
                                          "folder of models (default: wok in the XDG cache folder)")
                              ->type_name("DIR"));
   context.setting(&root,
-                  root.add_option("--log-level", context.log_level, "what is logged to stderr")
+                  root.add_option("--log-level", context.log_level,
+                                  "what is logged to stderr (default: info for serve, else warn)")
                       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
                       ->capture_default_str());
 }
@@ -44,6 +45,9 @@ int run_command(CLI::App& root, Context& context) {
   }
   if (const Status status = apply_settings(context, &root, chosen.front()); !status.ok()) {
     return usage_error(status.error().message, chosen.front());
+  }
+  if (context.log_level.empty()) {
+    context.log_level = chosen.front()->get_name() == "serve" ? "info" : "warn";
   }
   log::configure(context.log_level);
   return context.action();

@@ -39,7 +39,7 @@ std::string words_of(const CLI::App* root, const CLI::App* command) {
   return words;
 }
 
-std::string quoted(std::string text) {
+std::string quoted(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'' || c == '[' || c == ']' || c == ':' || c == '\n' || c == '`' || c == '\\') {

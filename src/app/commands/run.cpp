@@ -82,7 +82,7 @@ int run_model(const Context& context, RunOptions options) {
   if (!found.ok()) return fail(found.error());
   const Result<store::Store> store = context.open_store();
   if (!store.ok()) return fail(store.error());
-  options.load.cache_dir = store->packs_folder();
+  options.load.cache_dir = store->folder();
   options.load.engine.max_sequences = 1;
   Result<std::unique_ptr<ServedModel>> model = load_model(found->path, found->id, options.load);
   if (!model.ok()) return fail(model.error());

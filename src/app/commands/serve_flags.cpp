@@ -19,6 +19,11 @@ void add_network_flags(CLI::App* command, Context& context, ServeOptions& o) {
                               "bearer key that clients must send (better: WOK_API_KEY or a file)"));
   setting(command->add_option("--api-key-file", o.api_key_file, "file of keys, one a line")
               ->type_name("FILE"));
+  setting(command
+              ->add_option("--max-connections", o.max_connections,
+                           "open connections; more are refused with 503")
+              ->check(CLI::Range(1, 1 << 20))
+              ->capture_default_str());
   setting(add_size_option(command, "--max-body", o.max_body_bytes, "largest request body"));
   setting(command
               ->add_option("--request-timeout-s", o.request_timeout_s,
