@@ -43,7 +43,11 @@ std::optional<int64_t> int_element(const GgufArray& array, uint64_t i) {
       return load_unaligned<int32_t>(p + 4 * i);
     case 7:
       return p[i] != 0;
-    case 10:
+    case 10: {
+      const auto value = load_unaligned<uint64_t>(p + 8 * i);
+      if (value > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+      return static_cast<int64_t>(value);
+    }
     case 11:
       return load_unaligned<int64_t>(p + 8 * i);
     default:
@@ -96,6 +100,11 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
     if (found.value_or(-1) != part - 1) {
       return invalid(fmt::format("'{}' says it is part {}, expected part {}", name,
                                  found.value_or(-1) + 1, part));
+    }
+    WOK_TRY(parts, file.get_int("split.count"));  // as this part has it
+    if (parts.value_or(*count) != *count) {
+      return invalid(fmt::format("'{}' is one of {} parts, the first says {}", name,
+                                 parts.value_or(0), *count));
     }
     file.mappings_.push_back(std::move(next));
   }

@@ -173,6 +173,11 @@ Status GgufParser::read_tensor_info(GgufTensor& tensor, uint64_t& offset) {
     return broken("rows of tensor '{}' have {} weights, no multiple of {}'s block of {}", name,
                   tensor.shape[0], tensor.format->name, tensor.format->block);
   }
+  // The weights fit 63 bits, but their bytes must, too: row_bytes() multiplies unchecked.
+  if (tensor.format != nullptr &&
+      tensor.shape[0] / tensor.format->block > INT64_MAX / tensor.format->block_bytes) {
+    return broken("tensor '{}' is too big", name);
+  }
   return Ok{};
 }
 
