@@ -88,12 +88,11 @@ Result<PackMemory> PackMemory::open(const std::string& dir, const std::string& k
     written = n > 0;
     if (written) at += static_cast<size_t>(n);
   }
-  const int code = errno;
-  if (fd >= 0) {
-    written = written && ::fsync(fd) == 0;
-    ::close(fd);
-  }
-  if (!written || ::rename(temporary.c_str(), path.c_str()) != 0) {
+  written = written && ::fsync(fd) == 0;
+  written = written && ::rename(temporary.c_str(), path.c_str()) == 0;
+  const int code = errno;  // of the first call that failed
+  if (fd >= 0) ::close(fd);
+  if (!written) {
     ::unlink(temporary.c_str());
     log::warn("packed weights are not kept ('{}': {}); every start will pack them again", dir,
               std::strerror(code));
