@@ -33,6 +33,8 @@ cmd_setup() {
   if command -v dpkg-query >/dev/null; then
     local -a missing
     mapfile -t missing < <(missing_packages)
+    # Any Node will do, also one that did not come from a package.
+    command -v node >/dev/null && command -v npm >/dev/null || missing+=(nodejs npm)
     if (( ${#missing[@]} )); then
       say "installing: ${missing[*]}"
       local -a as_root=()
@@ -84,6 +86,27 @@ fetch_models() {
   done
 }
 
+# OpenAI's own clients, pinned, in build/e2e: fetched here, so that the tests fetch nothing.
+fetch_clients() {
+  local stamp=build/e2e/stamp want
+  command -v node >/dev/null && command -v npm >/dev/null ||
+    die "node and npm are needed to test with OpenAI's JavaScript client: install nodejs and npm"
+  want=$(cat tests/e2e/requirements.txt tests/e2e/package.json tests/e2e/package-lock.json | sha256sum)
+  if [[ ! -f $stamp || $(cat "$stamp") != "$want" ]]; then
+    say "fetching OpenAI's clients for the end-to-end tests"
+    rm -rf build/e2e && mkdir -p build/e2e/js
+    python3 -m venv build/e2e/venv &&
+      build/e2e/venv/bin/pip install --quiet --disable-pip-version-check -r tests/e2e/requirements.txt ||
+      die "the Python client could not be fetched. With a network, run this again."
+    cp tests/e2e/package.json tests/e2e/package-lock.json build/e2e/js/
+    npm ci --silent --no-audit --no-fund --prefix build/e2e/js ||
+      die "the JavaScript client could not be fetched. With a network, run this again."
+    echo "$want" >"$stamp"
+  fi
+  # Node looks for packages beside the script.
+  cp tests/e2e/openai_js.mjs build/e2e/js/
+}
+
 cmd_lint() {
   local failed=0 fast=${1:-}
   say "lint: format"
@@ -105,6 +128,7 @@ cmd_test() {
   cmd_setup
   cmd_build release
   fetch_models
+  fetch_clients
   cmd_lint
   run_ctest release
 }

@@ -112,6 +112,20 @@ TEST(Lifecycle, DrainLetsRunningRequestsFinishAndTakesNoNewOnes) {
   EXPECT_FALSE(RawClient(fixture.port()).connected());
 }
 
+TEST(Lifecycle, AHalfArrivedRequestDoesNotHoldUpTheDrain) {
+  ServerFixture fixture(endless_engine());
+  RawClient half(fixture.port());
+  half.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
+  for (int i = 0; i < 200; ++i) {  // until the server has read what there is
+    RawClient other(fixture.port());
+    other.get("/health");
+    if (other.read_reply().find("200") != std::string::npos && i > 2) break;
+  }
+  fixture.server->drain(std::chrono::hours(1));
+  EXPECT_THAT(half.rest(), StartsWith("HTTP/1.1 408"));
+  fixture.thread.join();  // within the test's own time limit, not after an hour
+}
+
 TEST(Lifecycle, AfterTheGraceTimeRequestsAreAborted) {
   ServerFixture fixture(endless_engine());
   RawClient stream(fixture.port()), whole(fixture.port());

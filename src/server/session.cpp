@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kReadBytes = 16 * 1024;
 constexpr size_t kSwallowLimit = 64 * 1024 * 1024;
+constexpr int64_t kLastRequestMs = 1000;
 constexpr int64_t kLingerMs = 2'000;
 constexpr int64_t kCancelMs = 5'000;  // for the last words of a request whose time is over
 
@@ -46,6 +47,11 @@ void Session::last_request() {
       self->keep_alive_ = false;
     }
     if (self->state_ == State::kIdle) self->close_now();
+    // A request that is still arriving gets a moment, not the whole grace time: a half-open
+    // connection must not hold up the end of the server.
+    if (self->state_ == State::kParsing) {
+      self->arm(self->read_timer_, kLastRequestMs, &Session::on_parse_timeout);
+    }
   });
 }
 
