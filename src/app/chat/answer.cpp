@@ -16,6 +16,8 @@ namespace wok::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+// A base model may never end by itself; who wants more says so.
+constexpr int64_t kDefaultAnswerTokens = 1024;
 constexpr auto kPoll = std::chrono::milliseconds(50);
 
 double seconds(Clock::duration duration) {
@@ -68,8 +70,9 @@ Result<Request> make_request(const ServedModel& model, std::vector<int32_t> prom
   request.prompt = std::move(prompt);
   request.sampling = parameters.sampling;
   if (!parameters.seed_given) request.sampling.seed = std::random_device{}();
-  request.max_new_tokens =
-      parameters.max_tokens > 0 ? parameters.max_tokens : static_cast<int32_t>(room);
+  request.max_new_tokens = parameters.max_tokens > 0
+                               ? parameters.max_tokens
+                               : static_cast<int32_t>(std::min(room, kDefaultAnswerTokens));
   return request;
 }
 

@@ -109,7 +109,8 @@ void Chat::answer(const std::string& text) {
   print_text("\n", terminal);
   if (answer->finish == FinishReason::kAbort) fmt::print(stderr, "(stopped)\n");
   if (answer->finish == FinishReason::kLength) {
-    fmt::print(stderr, "(cut after {} tokens: max_tokens, or the context is full)\n",
+    fmt::print(stderr,
+               "(cut after {} tokens; more: /set max_tokens N, as far as the context goes)\n",
                answer->generated_tokens);
   }
   if (options_.verbose) fmt::print(stderr, "{}\n", timing_line(*answer));

@@ -50,7 +50,8 @@ constexpr std::array kParameters = {
     WOK_SAMPLING(presence_penalty, -2, 2, "avoid tokens of the answer so far"),
     WOK_SAMPLING(frequency_penalty, -2, 2, "the same, by how often they came"),
     WOK_SAMPLING(min_tokens, 0, kMany, "the answer does not end before that many tokens"),
-    Parameter{"max_tokens", "at most that many tokens an answer; 0 = as the context allows",
+    Parameter{"max_tokens",
+              "at most that many tokens an answer; 0 = 1024, or what the context has room for",
               [](ChatParameters& p, const std::string& v) -> Status {
                 return parse<int32_t>(v, 0, kMany, p.max_tokens);
               },

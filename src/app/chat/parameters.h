@@ -13,7 +13,7 @@ namespace wok::app {
 
 struct ChatParameters {
   SamplingParams sampling;
-  int32_t max_tokens = 0;   // 0: as many as fit into the context
+  int32_t max_tokens = 0;   // 0: 1024, or as many as the context has room for
   bool seed_given = false;  // otherwise each answer gets a new one
   std::vector<std::string> stops;
 };

@@ -58,7 +58,7 @@ int one_answer(ServedModel& model, const ChatOptions& options, const std::string
   if (!answer.ok()) return fail(answer.error());
   print_text("\n", terminal);
   if (answer->finish == FinishReason::kLength) {
-    fmt::print(stderr, "(cut after {} tokens: --max-tokens, or the context is full)\n",
+    fmt::print(stderr, "(cut after {} tokens; more: --max-tokens N, as far as the context goes)\n",
                answer->generated_tokens);
   }
   if (options.verbose) fmt::print(stderr, "{}\n", timing_line(*answer));
