@@ -201,9 +201,9 @@ TEST_F(EngineTest, PreemptionChangesNoTokens) {
 
 TEST_F(EngineTest, AbortEndsARequestInEveryState) {
   auto engine = make({.max_sequences = 2, .token_budget = 32});
-  Running decoding = start(*engine, request(prompt(8, 1), 400, 1));
+  Running decoding = start(*engine, request(prompt(8, 1), 3000, 1));
   decoding.events->wait_for_tokens(3);
-  Running prefilling = start(*engine, request(prompt(500, 2), 8, 2));
+  Running prefilling = start(*engine, request(prompt(3000, 2), 900, 2));
   Running queued = start(*engine, request(prompt(20, 3), 8, 3));
   for (Running* r : {&queued, &prefilling, &decoding}) {
     engine->abort(r->id);

@@ -32,7 +32,7 @@ class StepBudget {
   }
 
  private:
-  static constexpr int32_t kMin = 16;  // one page: prefill always gets on
+  static constexpr int32_t kMin = 2;  // prefill always gets on
   static constexpr double kAutomaticFactor = 2.0;
   static constexpr double kLeastShare = 0.1;
   static constexpr double kNew = 0.2;  // weight of the newest step

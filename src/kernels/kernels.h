@@ -27,10 +27,11 @@ constexpr int kPageTokens = 16;    // tokens of one KV page
 // Activation rows [rows, cols], in the forms the weight families need. `f32` is always there; the
 // int8 form (absmax / 127 a block of 32) only when an integer family will read it.
 struct Activations {
-  const float* f32 = nullptr;    // [rows, cols]
-  const int8_t* q = nullptr;     // [rows, cols]
-  const float* scale = nullptr;  // [rows, cols / 32]
-  const float* sum = nullptr;    // [rows, cols / 16]: scale * (sum of q over 16 columns)
+  const float* f32 = nullptr;       // [rows, cols]
+  const int8_t* q = nullptr;        // [rows, cols]
+  const float* scale = nullptr;     // [rows, cols / 32]
+  const float* half_sum = nullptr;  // [rows, cols / 16]: scale * (sum of q over 16 columns)
+  const float* sum = nullptr;       // [rows, cols / 32]: the same over a block
   int32_t rows = 0;
   int32_t cols = 0;
 };
@@ -102,8 +103,8 @@ struct KernelTable {
   void (*matmul)(const MatmulArgs& args);
   // y = x / rms(x) * weight, over n elements. y may be x.
   void (*rmsnorm)(const float* x, const float* weight, float eps, int32_t n, float* y);
-  // One row to int8 blocks: q [n], scale [n/32], sum [n/16]. n is a multiple of 32.
-  void (*quantize)(const float* x, int32_t n, int8_t* q, float* scale, float* sum);
+  // One row to int8 blocks: q [n], scale [n/32], half_sum [n/16], sum [n/32]. n % 32 == 0.
+  void (*quantize)(const float* x, int32_t n, int8_t* q, float* scale, float* half_sum, float* sum);
   // Rotates pairs (2i, 2i+1) or (i, i + n/2) of x [n] by angles with cos/sin [n/2].
   void (*rope_interleaved)(float* x, const float* cos, const float* sin, int32_t n);
   void (*rope_halves)(float* x, const float* cos, const float* sin, int32_t n);

@@ -88,17 +88,23 @@ TEST(Kernels, MatmulRowsDoNotDependOnTheBatch) {
           pack_block(family, table->panel_rows, block, b, r % table->panel_rows, panel);
         }
       }
-      std::vector<float> x(kBatch * kCols), scale(kBatch * 2), sum(kBatch * 4);
+      std::vector<float> x(kBatch * kCols), scale(kBatch * 2), half(kBatch * 4), sum(kBatch * 2);
       std::vector<int8_t> q(kBatch * kCols);
       for (float& v : x) v = normal(random);
       for (int32_t m = 0; m < kBatch; ++m) {
-        table->quantize(&x[m * kCols], kCols, &q[m * kCols], &scale[m * 2], &sum[m * 4]);
+        table->quantize(&x[m * kCols], kCols, &q[m * kCols], &scale[m * 2], &half[m * 4],
+                        &sum[m * 2]);
       }
       std::vector<uint8_t> scratch(matmul_scratch_bytes(kCols));
       auto run = [&](int32_t first, int32_t rows) {
         std::vector<float> y(rows * kRows);
-        const Activations a{
-            &x[first * kCols], &q[first * kCols], &scale[first * 2], &sum[first * 4], rows, kCols};
+        const Activations a{&x[first * kCols],
+                            &q[first * kCols],
+                            &scale[first * 2],
+                            &half[first * 4],
+                            &sum[first * 2],
+                            rows,
+                            kCols};
         table->matmul(
             {&w, &a, 0, panel_count(*table, kRows), y.data(), kRows, false, scratch.data()});
         return y;

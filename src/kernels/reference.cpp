@@ -32,7 +32,7 @@ void rmsnorm(const float* x, const float* weight, float eps, int32_t n, float* y
   for (int32_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i] * inverse * weight[i]);
 }
 
-void quantize(const float* x, int32_t n, int8_t* q, float* scale, float* sum) {
+void quantize(const float* x, int32_t n, int8_t* q, float* scale, float* half_sum, float* sum) {
   for (int32_t b = 0; b < n / 32; ++b) {
     float absmax = 0;
     for (int i = 0; i < 32; ++i) absmax = std::max(absmax, std::fabs(x[32 * b + i]));
@@ -44,8 +44,9 @@ void quantize(const float* x, int32_t n, int8_t* q, float* scale, float* sum) {
       q[32 * b + i] = static_cast<int8_t>(code);
       total[i / 16] += code;
     }
-    sum[2 * b] = scale[b] * static_cast<float>(total[0]);
-    sum[2 * b + 1] = scale[b] * static_cast<float>(total[1]);
+    half_sum[2 * b] = scale[b] * static_cast<float>(total[0]);
+    half_sum[2 * b + 1] = scale[b] * static_cast<float>(total[1]);
+    sum[b] = scale[b] * static_cast<float>(total[0] + total[1]);
   }
 }
 

@@ -99,11 +99,11 @@ std::string check_matmul(const KernelTable& table, Family family, int32_t rows, 
   const Sample s = sample_matrix(family, table.panel_rows, noise);
   const std::vector<float> x = noise_row(noise, rows * kCols);
   std::vector<int8_t> q(rows * kCols);
-  std::vector<float> scale(rows * kCols / 32), sum(rows * kCols / 16);
+  std::vector<float> scale(rows * kCols / 32), half_sum(rows * kCols / 16), sum(scale.size());
   std::vector<float> seen = x;  // what an exact kernel works on: the int8 form, or x itself
   for (int32_t m = 0; m < rows; ++m) {
     table.quantize(&x[m * kCols], kCols, &q[m * kCols], &scale[m * kCols / 32],
-                   &sum[m * kCols / 16]);
+                   &half_sum[m * kCols / 16], &sum[m * kCols / 32]);
   }
   if (family < Family::kFloat16) {
     for (int32_t i = 0; i < rows * kCols; ++i) {
@@ -126,6 +126,7 @@ std::string check_matmul(const KernelTable& table, Family family, int32_t rows, 
   const Activations activations{.f32 = x.data(),
                                 .q = q.data(),
                                 .scale = scale.data(),
+                                .half_sum = half_sum.data(),
                                 .sum = sum.data(),
                                 .rows = rows,
                                 .cols = kCols};

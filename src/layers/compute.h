@@ -38,10 +38,11 @@ class ActivationBuffer {
     f32_.resize(padded);
     q_.resize(padded);
     scale_.resize(padded / 32);
-    sum_.resize(padded / 16);
+    half_sum_.resize(padded / 16);
+    sum_.resize(padded / 32);
   }
   Activations view(int32_t rows, int32_t cols) {
-    return {f32_.data(), q_.data(), scale_.data(), sum_.data(), rows, cols};
+    return {f32_.data(), q_.data(), scale_.data(), half_sum_.data(), sum_.data(), rows, cols};
   }
   float* row(int32_t r, int32_t cols) { return f32_.data() + static_cast<int64_t>(r) * cols; }
   // Fills the int8 form of one row; nothing to do where the columns are no whole blocks.
@@ -49,11 +50,11 @@ class ActivationBuffer {
     if (kernels.panel_rows == 0 || cols % 32 != 0) return;
     const int64_t at = static_cast<int64_t>(r) * cols;
     kernels.quantize(f32_.data() + at, cols, q_.data() + at, scale_.data() + at / 32,
-                     sum_.data() + at / 16);
+                     half_sum_.data() + at / 16, sum_.data() + at / 32);
   }
 
  private:
-  std::vector<float> f32_, scale_, sum_;
+  std::vector<float> f32_, scale_, half_sum_, sum_;
   std::vector<int8_t> q_;
 };
 

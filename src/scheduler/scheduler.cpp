@@ -78,6 +78,11 @@ bool Scheduler::adopt_prefix(Sequence& s, bool& blocked) {
 }
 
 void Scheduler::release_pages(Sequence& s) {
+  // A page it entered and did not finish must not stay behind as one that others wait for.
+  if (s.tree_pages > s.computed / kPageTokens) {
+    WOK_CHECK(s.tree_pages == s.computed / kPageTokens + 1, "one page at most is half written");
+    cache_.remove(s.pages[--s.tree_pages]);
+  }
   // Leaves first, so that they are the older ones in the order of eviction.
   for (auto page = s.pages.rbegin(); page != s.pages.rend(); ++page) cache_.release(*page);
   s.pages.clear();
@@ -163,17 +168,9 @@ bool Scheduler::plan_prefill(Sequence& s, int32_t& budget) {
   adopt_prefix(s, blocked);
   if (blocked || budget <= 0) return false;
   int32_t count = std::min(s.length() - s.computed, budget);
-  if (s.computed + count < s.length()) {
-    // To a page's end; with a budget below a page, one page all the same, so that it gets on.
-    const int32_t end = (s.computed + count) / kPageTokens * kPageTokens;
-    if (end > s.computed) {
-      count = end - s.computed;
-    } else if (plan_.empty() || budget >= std::min(options_.step_tokens, kPageTokens)) {
-      count = std::min(s.length() - s.computed, kPageTokens - s.computed % kPageTokens);
-    } else {
-      return false;
-    }
-  }
+  // To a page's end where the budget reaches one: whole pages are ready for others sooner.
+  const int32_t page_end = (s.computed + count) / kPageTokens * kPageTokens;
+  if (s.computed + count < s.length() && page_end > s.computed) count = page_end - s.computed;
   if (!grow(s, s.computed + count)) return false;  // pages come back when others finish
   if (!s.counted_cached) {
     s.counted_cached = true;
@@ -181,7 +178,8 @@ bool Scheduler::plan_prefill(Sequence& s, int32_t& budget) {
   }
   const int32_t end = s.computed + count;
   plan_.push_back({&s, s.computed, count, end == s.length()});
-  enter_tree(s, s.computed / kPageTokens, end / kPageTokens, false);
+  // Also the page the chunk ends in, when all its tokens are known: whoever wants it waits for it.
+  enter_tree(s, s.tree_pages, std::min(s.pages_for(end), s.length() / kPageTokens), false);
   budget -= count;
   return true;
 }
@@ -216,10 +214,9 @@ std::span<const ScheduledChunk> Scheduler::plan(int32_t prefill_tokens) {
 void Scheduler::commit() {
   for (const ScheduledChunk& chunk : plan_) {
     Sequence& s = *chunk.sequence;
-    for (int32_t p = chunk.begin / kPageTokens; p < s.tree_pages; ++p) {
-      cache_.set_ready(s.pages[p]);
-    }
     s.computed = chunk.begin + chunk.count;
+    const int32_t whole = std::min(s.tree_pages, s.computed / kPageTokens);
+    for (int32_t p = chunk.begin / kPageTokens; p < whole; ++p) cache_.set_ready(s.pages[p]);
     enter_tree(s, s.tree_pages, s.computed / kPageTokens, true);
   }
   plan_.clear();

@@ -7,8 +7,8 @@
 // is left the youngest running one is preempted: its pages go back to the tree, it waits at the
 // front, and what the tree still has is not computed again.
 //
-// Chunks end at page ends, so every prefill page enters the tree in the step that computes it. A
-// sequence whose next page another one computes in this very step waits for it: requests with a
+// A prefill page enters the tree when its first token is planned and becomes readable when its last
+// one is computed. A sequence whose next page another one is computing waits for it: requests with a
 // common prefix that arrive together compute it once.
 #pragma once
 
@@ -72,7 +72,6 @@ class Scheduler {
   void preempt(Sequence& s);
   void release_pages(Sequence& s);
   void enter_tree(Sequence& s, int32_t from, int32_t to, bool ready);
-  void settle_pages(Sequence& s);
   int32_t outstanding_pages() const;
   void insert_waiting(Sequence* s);
   PageCache::Node tree_node(const Sequence& s) const;

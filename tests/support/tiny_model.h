@@ -20,7 +20,7 @@ namespace wok::test {
 struct TinyShape {
   std::string architecture = "llama";
   int32_t layers = 2, embedding = 64, feed_forward = 96, heads = 4, kv_heads = 2, head_dim = 16;
-  int32_t vocab = 160, context = 512, window = 24;
+  int32_t vocab = 160, context = 4096, window = 24;
   std::string type = "Q4_1";  // of the big matrices; F32, F16, Q4_1 or Q8_0
 };
 

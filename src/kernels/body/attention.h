@@ -38,56 +38,103 @@ void store_kv(const KvView& kv, const int32_t* page_table, int32_t position, int
 }
 
 constexpr int kPageVectors = kPageTokens / kW;
+// Rows that pass a page together, and sums kept apart per row: enough independent additions to fill
+// the FMA pipes, few enough to stay in registers (16 of them, 32 with AVX-512).
+constexpr int kRowTile = kW == 16 ? 8 : 4;
+constexpr int kChains = kW == 16 ? 2 : 1;
+constexpr int kValueVectors = 2;
 
-// scores[r][0..16) = q[r] · keys of one page.
+// The pages of one tile of positions.
+struct TilePages {
+  const uint8_t* keys[kAttendTile / kPageTokens];
+  const uint8_t* values[kAttendTile / kPageTokens];
+  int pages, positions;
+};
+
+inline TilePages tile_at(const AttendArgs& args, int32_t base, int32_t high) {
+  TilePages tile;
+  tile.positions = high - base < kAttendTile ? high - base : kAttendTile;
+  tile.pages = (tile.positions + kPageTokens - 1) / kPageTokens;
+  for (int p = 0; p < kAttendTile / kPageTokens; ++p) {
+    // Past the end the last page stands in, so that every entry may be prefetched.
+    const int32_t index = base / kPageTokens + (p < tile.pages ? p : tile.pages - 1);
+    const uint8_t* page =
+        args.kv.pool + static_cast<size_t>(args.page_table[index]) * args.kv.page_bytes;
+    tile.keys[p] = page + args.kv.key_offset;
+    tile.values[p] = page + args.kv.value_offset;
+  }
+  return tile;
+}
+
+// scores[r][0..16) = q[r] · keys of one page; even and odd dimensions apart where there are chains.
+// `ahead`: keys that will be wanted soon.
 template <class Kv, int kRows>
-inline void page_scores(const uint8_t* keys, const float* const* q, int32_t head_dim, float scale,
-                        float (*scores)[kAttendTile], int column) {
-  Float acc[kRows][kPageVectors];
+inline void page_scores(const uint8_t* keys, const uint8_t* ahead, const float* const* q,
+                        int32_t head_dim, float scale, float (*scores)[kAttendTile], int column) {
+  Float acc[kRows][kChains][kPageVectors];
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kPageVectors; ++v) acc[r][v] = Simd::zero();
-  }
-  for (int32_t d = 0; d < head_dim; ++d) {
-    Float k[kPageVectors];
-    for (int v = 0; v < kPageVectors; ++v) {
-      k[v] = Kv::load(keys + (static_cast<size_t>(d) * kPageTokens + v * kW) * 2);
-    }
-    for (int r = 0; r < kRows; ++r) {
-      const Float qd = Simd::set1(q[r][d]);
-      for (int v = 0; v < kPageVectors; ++v) acc[r][v] = Simd::fma(qd, k[v], acc[r][v]);
+    for (int c = 0; c < kChains; ++c) {
+      for (int v = 0; v < kPageVectors; ++v) acc[r][c][v] = Simd::zero();
     }
   }
+  for (int32_t d = 0; d < head_dim; d += kChains) {
+    // Pages lie anywhere: the hardware cannot guess where the next tile's keys are.
+    if (d % 2 == 0) __builtin_prefetch(ahead + static_cast<size_t>(d) * kPageTokens * 2);
+    for (int c = 0; c < kChains; ++c) {
+      Float k[kPageVectors];
+      for (int v = 0; v < kPageVectors; ++v) {
+        k[v] = Kv::load(keys + (static_cast<size_t>(d + c) * kPageTokens + v * kW) * 2);
+      }
+      for (int r = 0; r < kRows; ++r) {
+        const Float qd = Simd::set1(q[r][d + c]);
+        for (int v = 0; v < kPageVectors; ++v) acc[r][c][v] = Simd::fma(qd, k[v], acc[r][c][v]);
+      }
+    }
+  }
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kPageVectors; ++v) {
-      Simd::store(&scores[r][column + v * kW], Simd::mul(acc[r][v], Simd::set1(scale)));
+      Float sum = acc[r][0][v];
+      for (int c = 1; c < kChains; ++c) sum = Simd::add(sum, acc[r][c][v]);
+      Simd::store(&scores[r][column + v * kW], Simd::mul(sum, Simd::set1(scale)));
     }
   }
 }
 
-// out[r] += sum over t of p[r][t] * values[t], for the positions [0, count) of one tile.
-template <class Kv, int kRows>
-inline void weigh_values(const uint8_t* const* pages, int count, const float (*p)[kAttendTile],
-                         int32_t head_dim, float (*out)[kMaxHeadDim]) {
-  constexpr int kChunk = 16 / kW;
-  for (int32_t d = 0; d < head_dim; d += 16) {
-    Float acc[kRows][kChunk];
+// out[r][d..d + kVectors * kW) += sum over t of p[r][t] * values[t], positions [0, count) of a
+// tile.
+template <class Kv, int kRows, int kVectors>
+inline void weigh_columns(const TilePages& tile, const TilePages& ahead,
+                          const float (*p)[kAttendTile], int32_t head_dim, int32_t d,
+                          float (*out)[kMaxHeadDim]) {
+  Float acc[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) acc[r][v] = Simd::load(&out[r][d + v * kW]);
+  }
+  for (int t = 0; t < tile.positions; ++t) {
+    const size_t at = (static_cast<size_t>(t % kPageTokens) * head_dim + d) * 2;
+    const uint8_t* row = tile.values[t / kPageTokens] + at;
+    __builtin_prefetch(ahead.values[t / kPageTokens] + at);
+    Float value[kVectors];
+    for (int v = 0; v < kVectors; ++v) value[v] = Kv::load(row + v * kW * 2);
     for (int r = 0; r < kRows; ++r) {
-      for (int v = 0; v < kChunk; ++v) acc[r][v] = Simd::load(&out[r][d + v * kW]);
-    }
-    for (int t = 0; t < count; ++t) {
-      const uint8_t* row =
-          pages[t / kPageTokens] + (static_cast<size_t>(t % kPageTokens) * head_dim + d) * 2;
-      Float value[kChunk];
-      for (int v = 0; v < kChunk; ++v) value[v] = Kv::load(row + v * kW * 2);
-      for (int r = 0; r < kRows; ++r) {
-        const Float weight = Simd::set1(p[r][t]);
-        for (int v = 0; v < kChunk; ++v) acc[r][v] = Simd::fma(weight, value[v], acc[r][v]);
-      }
-    }
-    for (int r = 0; r < kRows; ++r) {
-      for (int v = 0; v < kChunk; ++v) Simd::store(&out[r][d + v * kW], acc[r][v]);
+      const Float weight = Simd::set1(p[r][t]);
+      for (int v = 0; v < kVectors; ++v) acc[r][v] = Simd::fma(weight, value[v], acc[r][v]);
     }
   }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) Simd::store(&out[r][d + v * kW], acc[r][v]);
+  }
+}
+
+template <class Kv, int kRows>
+inline void weigh_values(const TilePages& tile, const TilePages& ahead,
+                         const float (*p)[kAttendTile], int32_t head_dim,
+                         float (*out)[kMaxHeadDim]) {
+  int32_t d = 0;
+  for (; d + kValueVectors * kW <= head_dim; d += kValueVectors * kW) {
+    weigh_columns<Kv, kRows, kValueVectors>(tile, ahead, p, head_dim, d, out);
+  }
+  if (d < head_dim) weigh_columns<Kv, kRows, 1>(tile, ahead, p, head_dim, d, out);
 }
 
 // One row's scores of a tile to weights: masks, moves the running maximum, rescales what is there.
@@ -125,17 +172,31 @@ inline void softmax_tile(float* scores, int32_t from, int32_t to, int32_t head_d
 }
 
 template <class Kv, int kRows>
-inline void scores_of_rows(const AttendArgs& args, int first, const uint8_t* const* key_pages,
-                           int pages, float (*scores)[kAttendTile]) {
-  for (int p = 0; p < pages; ++p) {
-    page_scores<Kv, kRows>(key_pages[p], args.q + first, args.head_dim, args.scale, scores + first,
-                           p * kPageTokens);
+inline void scores_of_rows(const AttendArgs& args, int first, const TilePages& tile,
+                           const TilePages& ahead, float (*scores)[kAttendTile]) {
+  for (int p = 0; p < tile.pages; ++p) {
+    page_scores<Kv, kRows>(tile.keys[p], ahead.keys[p], args.q + first, args.head_dim, args.scale,
+                           scores + first, p * kPageTokens);
   }
+}
+
+// Calls run.template operator()<n>(first) over all rows: kRowTile at a time, then what is left.
+template <int kRows, class Run>
+inline void last_rows(int rest, int first, const Run& run) {
+  if constexpr (kRows > 0) {
+    if (rest == kRows) return run.template operator()<kRows>(first);
+    last_rows<kRows - 1>(rest, first, run);
+  }
+}
+template <class Run>
+inline void for_row_tiles(int rows, const Run& run) {
+  int first = 0;
+  for (; first + kRowTile <= rows; first += kRowTile) run.template operator()<kRowTile>(first);
+  last_rows<kRowTile - 1>(rows - first, first, run);
 }
 
 template <class Kv>
 void attend(const AttendArgs& args) {
-  constexpr int kPages = kAttendTile / kPageTokens;
   alignas(64) float scores[kMaxAttendRows][kAttendTile];
   alignas(64) float out[kMaxAttendRows][kMaxHeadDim];
   float maximum[kMaxAttendRows], total[kMaxAttendRows];
@@ -147,34 +208,21 @@ void attend(const AttendArgs& args) {
     low = args.begin[r] < low ? args.begin[r] : low;
     high = args.end[r] > high ? args.end[r] : high;
   }
-  for (int32_t base = low / kAttendTile * kAttendTile; base < high; base += kAttendTile) {
-    const int32_t count = high - base < kAttendTile ? high - base : kAttendTile;
-    const int pages = (count + kPageTokens - 1) / kPageTokens;
-    const uint8_t* key_pages[kPages];
-    const uint8_t* value_pages[kPages];
-    for (int p = 0; p < pages; ++p) {
-      const uint8_t* page =
-          args.kv.pool +
-          static_cast<size_t>(args.page_table[base / kPageTokens + p]) * args.kv.page_bytes;
-      key_pages[p] = page + args.kv.key_offset;
-      value_pages[p] = page + args.kv.value_offset;
-    }
-    int r = 0;
-    for (; r + 4 <= args.rows; r += 4) scores_of_rows<Kv, 4>(args, r, key_pages, pages, scores);
-    const int rest = args.rows - r;
-    if (rest == 3) scores_of_rows<Kv, 3>(args, r, key_pages, pages, scores);
-    if (rest == 2) scores_of_rows<Kv, 2>(args, r, key_pages, pages, scores);
-    if (rest == 1) scores_of_rows<Kv, 1>(args, r, key_pages, pages, scores);
+  const int32_t start = low / kAttendTile * kAttendTile;
+  TilePages next = tile_at(args, start, high);
+  for (int32_t base = start; base < high; base += kAttendTile) {
+    const TilePages tile = next;
+    if (base + kAttendTile < high) next = tile_at(args, base + kAttendTile, high);
+    for_row_tiles(args.rows, [&]<int kRows>(int first) {
+      scores_of_rows<Kv, kRows>(args, first, tile, next, scores);
+    });
     for (int i = 0; i < args.rows; ++i) {
       softmax_tile(scores[i], args.begin[i] - base, args.end[i] - base, args.head_dim, &maximum[i],
                    &total[i], out[i]);
     }
-    for (r = 0; r + 4 <= args.rows; r += 4) {
-      weigh_values<Kv, 4>(value_pages, count, scores + r, args.head_dim, out + r);
-    }
-    if (rest == 3) weigh_values<Kv, 3>(value_pages, count, scores + r, args.head_dim, out + r);
-    if (rest == 2) weigh_values<Kv, 2>(value_pages, count, scores + r, args.head_dim, out + r);
-    if (rest == 1) weigh_values<Kv, 1>(value_pages, count, scores + r, args.head_dim, out + r);
+    for_row_tiles(args.rows, [&]<int kRows>(int first) {
+      weigh_values<Kv, kRows>(tile, next, scores + first, args.head_dim, out + first);
+    });
   }
   for (int i = 0; i < args.rows; ++i) {
     const Float inverse = Simd::set1(total[i] > 0 ? 1.0f / total[i] : 0.0f);

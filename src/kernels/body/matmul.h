@@ -123,7 +123,8 @@ inline void tile(const uint8_t* panel, const Activations& x, int32_t row, Float*
   const int32_t blocks = x.cols / kBlockColumns;
   const int8_t* q = x.q + static_cast<int64_t>(row) * x.cols;
   const float* scale = x.scale + static_cast<int64_t>(row) * blocks;
-  const float* sum = x.sum + static_cast<int64_t>(row) * blocks * 2;
+  const float* sum = x.sum + static_cast<int64_t>(row) * blocks;
+  const float* half_sum = x.half_sum + static_cast<int64_t>(row) * blocks * 2;
   for (int m = 0; m < kRows; ++m) acc[m] = Simd::zero();
   for (int32_t b = 0; b < blocks; ++b, panel += Source::kStride) {
     Bytes w[kGroups];
@@ -132,12 +133,12 @@ inline void tile(const uint8_t* panel, const Activations& x, int32_t row, Float*
     for (int m = 0; m < kRows; ++m) {
       const int8_t* a = q + static_cast<int64_t>(m) * x.cols + b * kBlockColumns;
       const Float da = Simd::set1(scale[static_cast<int64_t>(m) * blocks + b]);
-      const float* s = sum + (static_cast<int64_t>(m) * blocks + b) * 2;
       if constexpr (F::kDepth == Int8::kDepth) {
         const Float dot = Simd::to_float(Simd::template dot_signed<kGroups>(w, a));
         acc[m] = Simd::fma(dot, Simd::mul(d, da), acc[m]);
       } else if constexpr (F::kDepth == Int6::kDepth) {
         const Float d1 = Source::second(panel);
+        const float* s = half_sum + (static_cast<int64_t>(m) * blocks + b) * 2;
         const Float dot0 = Simd::to_float(Simd::template dot_unsigned<F::kDepth, 4>(w, a));
         const Float dot1 = Simd::to_float(Simd::template dot_unsigned<F::kDepth, 4>(w + 4, a + 16));
         acc[m] = Simd::fma(dot0, Simd::mul(d, da), acc[m]);
@@ -148,7 +149,7 @@ inline void tile(const uint8_t* panel, const Activations& x, int32_t row, Float*
         const Float min = Source::second(panel);
         const Float dot = Simd::to_float(Simd::template dot_unsigned<F::kDepth, kGroups>(w, a));
         acc[m] = Simd::fma(dot, Simd::mul(d, da), acc[m]);
-        acc[m] = Simd::fma(min, Simd::set1(s[0] + s[1]), acc[m]);
+        acc[m] = Simd::fma(min, Simd::set1(sum[static_cast<int64_t>(m) * blocks + b]), acc[m]);
       }
     }
   }
@@ -205,21 +206,33 @@ inline void write_out(const MatmulArgs& args, int32_t panel, int32_t row, Float 
   for (int32_t i = 0; i < valid; ++i) y[i] = args.accumulate ? lanes[i] + y[i] : lanes[i];
 }
 
-// Runs Tile::run<kRows> over activation rows [begin, end) of one panel.
+// Activation rows that pass a panel together: as many as leave room for the block in registers.
+constexpr int kTileRows = kW == 16 ? 8 : 4;
+
+template <class Tile, int kRows>
+inline void one_tile(const MatmulArgs& args, const uint8_t* data, int32_t panel, int32_t row) {
+  Float acc[kRows];
+  Tile::template run<kRows>(data, *args.x, row, acc);
+  for (int i = 0; i < kRows; ++i) write_out(args, panel, row + i, acc[i]);
+}
+
+// The last `rest` < kTileRows rows in one tile of just that height.
+template <class Tile, int kRows>
+inline void last_tile(const MatmulArgs& args, const uint8_t* data, int32_t panel, int32_t row,
+                      int rest) {
+  if constexpr (kRows > 0) {
+    if (rest == kRows) return one_tile<Tile, kRows>(args, data, panel, row);
+    last_tile<Tile, kRows - 1>(args, data, panel, row, rest);
+  }
+}
+
+// Runs Tile::run over activation rows [begin, end) of one panel.
 template <class Tile>
 inline void rows_of_panel(const MatmulArgs& args, const uint8_t* data, int32_t panel, int32_t begin,
                           int32_t end) {
-  Float acc[4];
   int32_t m = begin;
-  for (; m + 4 <= end; m += 4) {
-    Tile::template run<4>(data, *args.x, m, acc);
-    for (int i = 0; i < 4; ++i) write_out(args, panel, m + i, acc[i]);
-  }
-  const int32_t rest = end - m;
-  if (rest == 3) Tile::template run<3>(data, *args.x, m, acc);
-  if (rest == 2) Tile::template run<2>(data, *args.x, m, acc);
-  if (rest == 1) Tile::template run<1>(data, *args.x, m, acc);
-  for (int i = 0; i < rest; ++i) write_out(args, panel, m + i, acc[i]);
+  for (; m + kTileRows <= end; m += kTileRows) one_tile<Tile, kTileRows>(args, data, panel, m);
+  last_tile<Tile, kTileRows - 1>(args, data, panel, m, end - m);
 }
 
 template <class Source>
@@ -237,8 +250,9 @@ struct FloatTile {
   }
 };
 
-constexpr int32_t kUnpackFrom = 12;  // rows from which unpacking a panel first pays
-constexpr int32_t kRowBlock = 16;    // activation rows that stay in L1 while the panels pass
+// Rows from which unpacking a panel first pays: more than one tile would decode it again.
+constexpr int32_t kUnpackFrom = kTileRows + 1;
+constexpr int32_t kRowBlock = 16;  // activation rows that stay in L1 while the panels pass
 
 template <class F>
 void int_matmul(const MatmulArgs& args) {
