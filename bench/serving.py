@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import random
 import statistics
@@ -107,6 +108,22 @@ async def prefix(server: Server, model: str) -> float:
     return rate
 
 
+async def raw_stream(server: Server, model: str, prompt: str, tokens: int, seed: int) -> list[float]:
+    """Times of a stream's chunks, read from the socket: a client that costs next to nothing, so that
+    on a small machine it does not disturb what it measures."""
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": prompt}], "seed": seed,
+                       "max_tokens": tokens, "ignore_eos": True, "stream": True}).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: wok\r\nConnection: close\r\n"
+                 b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    times = []
+    while line := await reader.readline():
+        if line.startswith(b"data: {"):
+            times.append(time.perf_counter())
+    writer.close()
+    return times
+
+
 def gaps_ms(times: list[float], begin: float, end: float) -> list[float]:
     return [1000 * (b - a) for a, b in zip(times, times[1:]) if begin <= b <= end]
 
@@ -115,15 +132,22 @@ def quantile(values: list[float], q: float) -> float:
     return sorted(values)[min(len(values) - 1, int(q * len(values)))]
 
 
+async def user(server: Server, model: str, number: int, until: asyncio.Event) -> list[list[float]]:
+    """One user: chats of 250 tokens one after the other, so that the streams' own depth stays the
+    same from the undisturbed time to the end."""
+    streams = []
+    while not until.is_set():
+        prompt = f"Tell a story about a {WORDS[number]}, number {len(streams)}."
+        streams.append(await raw_stream(server, model, prompt, 250, number))
+    return streams
+
+
 async def itl(server: Server, model: str) -> None:
     api = client(server)
     await stream(api, model, "Warm up.", max_tokens=32)
-    tasks = [
-        asyncio.create_task(stream(api, model, f"Tell a long story about a {WORDS[i]}.", seed=i,
-                                   max_tokens=3500, extra_body={"ignore_eos": True}))
-        for i in range(4)
-    ]
-    await asyncio.sleep(4)
+    end_users = asyncio.Event()
+    users = [asyncio.create_task(user(server, model, i, end_users)) for i in range(4)]
+    await asyncio.sleep(10)
     begin = time.perf_counter()
     long = asyncio.create_task(stream(api, model, prose(5950, 99), max_tokens=1))
     health = []
@@ -133,9 +157,10 @@ async def itl(server: Server, model: str) -> None:
         health.append(1000 * (time.perf_counter() - start))
         await asyncio.sleep(0.05)
     end = time.perf_counter()
+    end_users.set()
     usage = (await long)[2]
-    streams = [(await t)[1] for t in tasks]
-    quiet = [g for t in streams for g in gaps_ms(t, begin - 3, begin)]
+    streams = [s for u in users for s in await u]
+    quiet = [g for t in streams for g in gaps_ms(t, begin - 8, begin)]
     busy = [g for t in streams for g in gaps_ms(t, begin, end)]
     print(f"itl: prompt of {usage.prompt_tokens} tokens prefilled in {end - begin:.2f} s beside 4 streams; "
           f"undisturbed median {statistics.median(quiet):.1f} ms (p99 {quantile(quiet, 0.99):.1f}); "

@@ -15,6 +15,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 jobs=${JOBS:-$(nproc)}
+# Lets clones in different folders share the compiler's cache.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 fuzz_runs_default=20000
 
 say() { printf '== %s\n' "$*" >&2; }

@@ -55,8 +55,9 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   engine_options.end_ids = served->tokenizer->end_ids();
   {
     ComputePool pool(engine_options.threads > 0 ? engine_options.threads : usable_cpus());
-    WOK_TRY(model, Model::load(file, *isa.kernels,
-                       {options.cache_dir.empty() ? "" : options.cache_dir + "/packs", &pool}));
+    WOK_TRY(model,
+            Model::load(file, *isa.kernels,
+                        {options.cache_dir.empty() ? "" : options.cache_dir + "/packs", &pool}));
     served->weights = std::move(model);
   }
   WOK_TRY(engine, Engine::create(*served->weights, engine_options));

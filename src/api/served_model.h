@@ -1,4 +1,5 @@
-// One model as the API sees it: its text side and its engine. Owned by whoever loaded it (app, tests).
+// One model as the API sees it: its text side and its engine. Owned by whoever loaded it (app,
+// tests).
 #pragma once
 
 #include <memory>
@@ -12,19 +13,19 @@
 namespace wok {
 
 struct ServedModel {
-  std::string id;                       // the name clients use
+  std::string id;  // the name clients use
   ModelInfo info;
   int64_t created_unix_s = 0;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;  // null: chat endpoints answer 400 and say why
-  std::shared_ptr<Model> weights;       // keeps what the engine reads alive; may be null in tests
-  std::unique_ptr<Engine> engine;       // declared last: destroyed first
+  std::shared_ptr<Model> weights;  // keeps what the engine reads alive; may be null in tests
+  std::unique_ptr<Engine> engine;  // declared last: destroyed first
 };
 
 struct LoadOptions {
   EngineOptions engine;
-  std::string cache_dir;                // pack files; "" = do not keep any
-  std::string isa;                      // "" = best this CPU has
+  std::string cache_dir;  // pack files; "" = do not keep any
+  std::string isa;        // "" = best this CPU has
 };
 
 // Loads a GGUF file (the first shard of a split one), packs its weights, starts an engine.

@@ -23,7 +23,7 @@ struct EngineOptions {
   int32_t max_sequences = 64;  // running at once
   int32_t max_queued = 1024;   // waiting; more are refused with kBusy
   int32_t token_budget = 512;  // tokens of one step
-  double itl_target_ms = 0;    // 0: automatic (about twice the undisturbed decode step)
+  double itl_target_ms = 0;    // 0: automatic (1.4 times the undisturbed decode step)
   bool prefix_cache = true;
   std::vector<int32_t> end_ids = {};  // the model's end-of-text and end-of-turn tokens
 };

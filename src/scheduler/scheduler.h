@@ -8,8 +8,8 @@
 // front, and what the tree still has is not computed again.
 //
 // A prefill page enters the tree when its first token is planned and becomes readable when its last
-// one is computed. A sequence whose next page another one is computing waits for it: requests with a
-// common prefix that arrive together compute it once.
+// one is computed. A sequence whose next page another one is computing waits for it: requests with
+// a common prefix that arrive together compute it once.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The warm token path allocates nothing: counts every operator new of the whole process while several
-// sequences decode with the costlier sampling options.
+// The warm token path allocates nothing: counts every operator new of the whole process while
+// several sequences decode with the costlier sampling options.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,12 +23,24 @@ void* counted(std::size_t size) {
 
 }  // namespace
 
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void* operator new(std::size_t size) {
+  return counted(size);
+}
+void* operator new[](std::size_t size) {
+  return counted(size);
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::size_t) noexcept {
+  std::free(p);
+}
 
 namespace wok {
 namespace {
