@@ -88,7 +88,7 @@ async def equal(server: Server, model: str) -> None:
 
 async def prefix(server: Server, model: str) -> float:
     api = client(server)
-    system = prose(1500, 1)
+    system = prose(1980, 1)
     begin = time.perf_counter()
     replies = await asyncio.gather(
         *(stream(api, model, f"Question {i}: why?", system=system, seed=i, max_tokens=16,

@@ -13,18 +13,24 @@
 namespace wok {
 namespace {
 
-Result<std::unique_ptr<ChatTemplate>> load_template(const GgufFile& file, const ModelInfo& info,
-                                                    const Tokenizer& tokenizer) {
-  std::string source = info.chat_template;
+Status load_template(const GgufFile& file, ServedModel& served) {
+  const Tokenizer& tokenizer = *served.tokenizer;
+  std::string source = served.info.chat_template;
   if (source.empty()) {
-    source = default_chat_template(info.architecture, tokenizer.id_of("<|im_start|>") >= 0);
-    if (source.empty()) return std::unique_ptr<ChatTemplate>();
-    log::info("'{}' carries no chat template; wok uses the usual one of its family", file.path());
+    const bool chatml = tokenizer.id_of("<|im_start|>") >= 0 && tokenizer.id_of("<|im_end|>") >= 0;
+    DefaultTemplate usual = default_chat_template(chatml);
+    source = std::move(usual.source);
+    served.chat_stops = std::move(usual.stops);
+    log::info("'{}' carries no chat template: {}", file.path(),
+              chatml ? "ChatML is used" : "a base model, asked as a transcript of questions");
   }
   const auto text = [&](int32_t id) {
     return id < 0 ? std::string() : std::string(tokenizer.piece(id, true));
   };
-  return ChatTemplate::create(source, text(tokenizer.bos_id()), text(tokenizer.eos_id()));
+  WOK_TRY(chat_template,
+          ChatTemplate::create(source, text(tokenizer.bos_id()), text(tokenizer.eos_id())));
+  served.chat_template = std::move(chat_template);
+  return Ok{};
 }
 
 }  // namespace
@@ -49,8 +55,7 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
     return invalid(fmt::format("'{}': {} token texts for {} embedding rows; the file is damaged",
                                path, served->tokenizer->vocab_size(), served->info.vocab));
   }
-  WOK_TRY(chat_template, load_template(*file, served->info, *served->tokenizer));
-  served->chat_template = std::move(chat_template);
+  WOK_RETURN_IF_ERROR(load_template(*file, *served));
   EngineOptions engine_options = options.engine;
   engine_options.end_ids = served->tokenizer->end_ids();
   {

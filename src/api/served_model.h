@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "models/model_info.h"
@@ -18,8 +19,9 @@ struct ServedModel {
   int64_t created_unix_s = 0;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;  // null: chat endpoints answer 400 and say why
-  std::shared_ptr<Model> weights;  // keeps what the engine reads alive; may be null in tests
-  std::unique_ptr<Engine> engine;  // declared last: destroyed first
+  std::vector<std::string> chat_stops;  // end every chat answer; with a default template only
+  std::shared_ptr<Model> weights;       // keeps what the engine reads alive; may be null in tests
+  std::unique_ptr<Engine> engine;       // declared last: destroyed first
 };
 
 struct LoadOptions {

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -35,8 +36,14 @@ class ChatTemplate {
   virtual Result<std::string> render(const ChatTemplateInput& input) const = 0;
 };
 
-// The template wok uses for a file that carries none: by architecture and by which control tokens
-// its vocabulary has (gemma turns, ChatML); "" when none is known.
-std::string default_chat_template(const std::string& architecture, bool has_chatml_tokens);
+// What wok uses for a file that carries no template. With ChatML's tokens in the vocabulary:
+// ChatML. Otherwise the file is a base model, which was never taught turns: a transcript of
+// questions and answers with two examples, whose `stops` end the answer where the next question
+// would begin.
+struct DefaultTemplate {
+  std::string source;
+  std::vector<std::string> stops;
+};
+DefaultTemplate default_chat_template(bool has_chatml_tokens);
 
 }  // namespace wok

@@ -210,30 +210,26 @@ TEST(ChatTemplate, ManyThreadsMayShareOne) {
 TEST(DefaultTemplates, ChatMl) {
   ChatTemplateInput input =
       chat({{{"role", "system"}, {"content", "S"}}, {{"role", "user"}, {"content", " Hi\n"}}});
-  EXPECT_EQ(render(default_chat_template("llama", true), input),
+  EXPECT_EQ(render(default_chat_template(true).source, input),
             "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\n Hi\n<|im_end|>\n"
             "<|im_start|>assistant\n");
 }
 
-TEST(DefaultTemplates, Gemma) {
+TEST(DefaultTemplates, ABaseModelContinuesATranscript) {
   const json part = {{{"type", "text"}, {"text", "Hi "}}};
   ChatTemplateInput input = chat({{{"role", "system"}, {"content", "S"}},
                                   {{"role", "user"}, {"content", part}},
                                   {{"role", "assistant"}, {"content", "Hello"}},
                                   {{"role", "user"}, {"content", "Bye"}}});
-  EXPECT_EQ(
-      render(default_chat_template("gemma3", false), input),
-      "<s><start_of_turn>user\nS\n\nHi<end_of_turn>\n<start_of_turn>model\nHello<end_of_turn>\n"
-      "<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n");
+  const DefaultTemplate base = default_chat_template(false);
+  EXPECT_THAT(render(base.source, input), ::testing::StartsWith("<s>S\n\nQuestion: What is"));
+  EXPECT_THAT(render(base.source, input),
+              ::testing::EndsWith("\n\nQuestion: Hi\nAnswer: Hello\n\nQuestion: Bye\nAnswer:"));
+  EXPECT_THAT(base.stops, ::testing::Contains("\nQuestion:"));
   input.messages.erase(3);
   input.add_generation_prompt = false;
   input.continue_final_message = true;
-  EXPECT_THAT(render(default_chat_template("gemma3", false), input),
-              ::testing::EndsWith("<start_of_turn>model\nHello"));
-}
-
-TEST(DefaultTemplates, NoneForWhatIsNotKnown) {
-  EXPECT_EQ(default_chat_template("llama", false), "");
+  EXPECT_THAT(render(base.source, input), ::testing::EndsWith("Question: Hi\nAnswer: Hello"));
 }
 
 }  // namespace

@@ -21,31 +21,33 @@ constexpr char kChatMl[] = WOK_CONTENT_MACRO R"({%- for message in messages -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%})";
 
-// Gemma has no system turn: system text goes before the first user's. Turns are trimmed.
-constexpr char kGemma[] = WOK_CONTENT_MACRO R"({{- bos_token -}}
-{%- set state = namespace(system='') -%}
-{%- for message in messages -%}
-{%- if message.role in ['system', 'developer'] -%}
-{%- set state.system = state.system + text_of(message.content) | trim + '\n\n' -%}
+// Instruct models bring their template, so a file without one holds a base model. It continues
+// text; two examples make an answer the likeliest continuation (in-context learning, arXiv
+// 2005.14165).
+constexpr char kTranscript[] = WOK_CONTENT_MACRO R"({{- bos_token -}}
+{%- for message in messages if message.role in ['system', 'developer'] -%}
+{{- text_of(message.content) | trim + '\n\n' -}}
+{%- endfor -%}
+{{- 'Question: What is the capital of France?\nAnswer: The capital of France is Paris.\n\n' -}}
+{{- 'Question: Name two animals that can fly.\n' -}}
+{{- 'Answer: Two animals that can fly are the eagle and the bat.\n\n' -}}
+{%- for message in messages if message.role not in ['system', 'developer'] -%}
+{%- if message.role == 'assistant' -%}
+{{- 'Answer: ' + text_of(message.content) | trim -}}
+{{- '\n\n' -}}
 {%- else -%}
-{{- '<start_of_turn>' + ('model' if message.role == 'assistant' else message.role) + '\n' -}}
-{%- if message.role == 'user' -%}{{- state.system -}}{%- set state.system = '' -%}{%- endif -%}
-{{- text_of(message.content) | trim -}}
-{{- '<end_of_turn>\n' -}}
+{{- 'Question: ' + text_of(message.content) | trim + '\n' -}}
 {%- endif -%}
 {%- endfor -%}
-{%- if add_generation_prompt -%}{{- '<start_of_turn>model\n' -}}{%- endif -%})";
+{%- if add_generation_prompt -%}{{- 'Answer:' -}}{%- endif -%})";
 
 #undef WOK_CONTENT_MACRO
 
 }  // namespace
 
-std::string default_chat_template(const std::string& architecture, bool has_chatml_tokens) {
-  if (has_chatml_tokens) return kChatMl;
-  if (architecture == "gemma" || architecture == "gemma2" || architecture == "gemma3") {
-    return kGemma;
-  }
-  return "";
+DefaultTemplate default_chat_template(bool has_chatml_tokens) {
+  if (has_chatml_tokens) return {kChatMl, {}};
+  return {kTranscript, {"\n\nQuestion:", "\nQuestion:"}};
 }
 
 }  // namespace wok

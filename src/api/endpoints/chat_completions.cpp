@@ -17,6 +17,8 @@ void handle(ApiContext& context, ApiRequest request, std::shared_ptr<ResponseWri
     return writer->reply(error_reply(*error));
   }
   auto& chat = std::get<ChatRequest>(parsed);
+  chat.params.stop.insert(chat.params.stop.end(), served->chat_stops.begin(),
+                          served->chat_stops.end());
   GenerationSpec spec;
   spec.format =
       std::make_unique<ChatFormat>(make_head(context, *served, chat.params.include_usage));

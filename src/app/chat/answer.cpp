@@ -106,7 +106,9 @@ Result<Answer> generate(ServedModel& model, std::vector<int32_t> prompt,
   request.sink = queue;
   Answer answer;
   answer.seed = request.sampling.seed;
-  Detokenizer detokenizer(*model.tokenizer, parameters.stops);
+  std::vector<std::string> stops = parameters.stops;
+  stops.insert(stops.end(), model.chat_stops.begin(), model.chat_stops.end());
+  Detokenizer detokenizer(*model.tokenizer, stops);
 
   const auto begin = Clock::now();
   auto first = begin;
