@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -31,6 +33,21 @@ bool header_matches(const uint8_t* data, size_t size, const std::string& key, si
   std::memcpy(&header, data, sizeof(header));
   return std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0 && header.bytes == bytes &&
          std::strncmp(header.key, key.c_str(), sizeof(header.key)) == 0;
+}
+
+// Removes what a start that was killed while writing this pack left behind. The name holds the
+// writer's process id; one that still lives is left alone.
+void remove_abandoned(const std::string& dir, const std::string& key) {
+  const std::string prefix = key + ".pack.";
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(dir, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix) || !name.ends_with(".part")) continue;
+    const long pid = std::strtol(name.c_str() + prefix.size(), nullptr, 10);
+    if (pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) {
+      std::filesystem::remove(entry.path(), error);
+    }
+  }
 }
 
 }  // namespace
@@ -80,6 +97,7 @@ Result<PackMemory> PackMemory::open(const std::string& dir, const std::string& k
 
   std::error_code error;
   std::filesystem::create_directories(dir, error);
+  remove_abandoned(dir, key);
   const std::string temporary = fmt::format("{}.{}.part", path, ::getpid());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   bool written = fd >= 0;

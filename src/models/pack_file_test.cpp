@@ -7,6 +7,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -131,6 +132,15 @@ TEST_F(PackFile, HalfWrittenOnesAreNotUsed) {
   EXPECT_FALSE(filled(dir_));
   EXPECT_THAT(files(), testing::ElementsAre("key.pack", "key.pack.1.part"));
   EXPECT_THAT(warnings_.str(), IsEmpty());
+}
+
+TEST_F(PackFile, WhatADeadStartLeftIsRemoved) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);  // a process id that is free again
+  std::ofstream(pack() + "." + std::to_string(child) + ".part") << "half of a pack";
+  EXPECT_TRUE(filled(dir_));
+  EXPECT_THAT(files(), testing::ElementsAre("key.pack"));
 }
 
 TEST_F(PackFile, AFolderThatCannotBeWrittenCostsAWarning) {
