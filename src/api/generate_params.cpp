@@ -60,8 +60,8 @@ void read_stop(Fields& fields, std::vector<std::string>& stops) {
     return;
   }
   for (const json& text : list) {
-    if (!text.is_string() || text == "" ||
-        text.get_ref<const std::string&>().size() > kMaxStopBytes) {
+    const size_t bytes = text.is_string() ? text.get_ref<const std::string&>().size() : 0;
+    if (bytes == 0 || bytes > kMaxStopBytes) {
       fields.fail_value("stop", fmt::format("of strings with 1 to {} bytes", kMaxStopBytes), text);
       return;
     }

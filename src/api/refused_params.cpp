@@ -71,7 +71,9 @@ bool is_harmless(const json& value, Harmless harmless) {
     case Harmless::kTrue:
       return value == true;
     case Harmless::kEmpty:
-      return (value.is_array() || value.is_object()) ? value.empty() : value == "";
+      // json::empty() asks whether an array or object has elements; a string always has one.
+      return value.is_string() ? value.get_ref<const std::string&>().empty()
+                               : value.is_structured() && value.empty();
     case Harmless::kNoTools:
       return value == "none" || value == "auto";
     case Harmless::kPlainText:
