@@ -66,9 +66,8 @@ struct Metrics::State {
     }
   }
 
-  Histogram* histogram(const char* name, const char* help, Buckets buckets) {
-    return &prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(
-        {}, std::move(buckets));
+  Histogram* histogram(const char* name, const char* help, const Buckets& buckets) {
+    return &prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, buckets);
   }
 };
 

@@ -93,7 +93,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void write_end(uint64_t number);
   void abandon(uint64_t number);
   bool is_closed(uint64_t number);
-  void set_cancel(uint64_t number, std::function<void(CancelReason)> cancel);
+  void set_cancel(uint64_t number, const std::function<void(CancelReason)>& cancel);
   void schedule_flush();  // mutex held
 
   const std::shared_ptr<SessionHost> host_;

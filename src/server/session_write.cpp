@@ -133,7 +133,7 @@ bool Session::is_closed(uint64_t number) {
   return closed_ || number != number_;
 }
 
-void Session::set_cancel(uint64_t number, std::function<void(CancelReason)> cancel) {
+void Session::set_cancel(uint64_t number, const std::function<void(CancelReason)>& cancel) {
   std::optional<CancelReason> already;
   {
     std::lock_guard lock(mutex_);

@@ -19,7 +19,7 @@ class Session::Writer : public ResponseWriter {
   void end_stream() override { session_->write_end(number_); }
   bool closed() const override { return session_->is_closed(number_); }
   void on_cancel(std::function<void(CancelReason)> cancel) override {
-    session_->set_cancel(number_, std::move(cancel));
+    session_->set_cancel(number_, cancel);
   }
 
  private:
