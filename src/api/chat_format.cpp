@@ -60,23 +60,7 @@ void ChatFormat::append_tail(const ChoicePart& part, std::string& out) const {
   } else {
     out += R"(,"logprobs":null)";
   }
-  if (part.finish_reason == nullptr) {
-    out += R"(,"finish_reason":null)";
-  } else {
-    out += R"(,"finish_reason":")";
-    out += part.finish_reason;
-    out += '"';
-  }
-  if (part.token_ids != nullptr) {
-    out += R"(,"token_ids":[)";
-    out += *part.token_ids;
-    out += ']';
-  }
-  if (part.prompt_ids != nullptr) {
-    out += R"(,"prompt_token_ids":)";
-    append_token_ids(*part.prompt_ids, out);
-  }
-  out += '}';
+  append_choice_end(part, out);
 }
 
 void ChatFormat::append_chunk(const ChoicePart& part, std::string& out) const {

@@ -25,23 +25,7 @@ void append_choice(const ChoicePart& part, std::string& out) {
   } else {
     out += R"(,"logprobs":null)";
   }
-  if (part.finish_reason == nullptr) {
-    out += R"(,"finish_reason":null)";
-  } else {
-    out += R"(,"finish_reason":")";
-    out += part.finish_reason;
-    out += '"';
-  }
-  if (part.token_ids != nullptr) {
-    out += R"(,"token_ids":[)";
-    out += *part.token_ids;
-    out += ']';
-  }
-  if (part.prompt_ids != nullptr) {
-    out += R"(,"prompt_token_ids":)";
-    append_token_ids(*part.prompt_ids, out);
-  }
-  out += '}';
+  append_choice_end(part, out);
 }
 
 }  // namespace

@@ -37,4 +37,24 @@ std::string token_text(std::string_view piece) {
   return out;
 }
 
+void append_choice_end(const ChoicePart& part, std::string& out) {
+  if (part.finish_reason == nullptr) {
+    out += R"(,"finish_reason":null)";
+  } else {
+    out += R"(,"finish_reason":")";
+    out += part.finish_reason;
+    out += '"';
+  }
+  if (part.token_ids != nullptr) {
+    out += R"(,"token_ids":[)";
+    out += *part.token_ids;
+    out += ']';
+  }
+  if (part.prompt_ids != nullptr) {
+    out += R"(,"prompt_token_ids":)";
+    append_token_ids(*part.prompt_ids, out);
+  }
+  out += '}';
+}
+
 }  // namespace wok

@@ -65,6 +65,8 @@ class ReplyFormat {
 
 // Shared by the formats.
 void append_usage(const Usage& usage, std::string& out);
+// A choice's finish reason and token ids, and the brace that ends it.
+void append_choice_end(const ChoicePart& part, std::string& out);
 void append_token_ids(const std::vector<int32_t>& ids, std::string& out);
 // A token as text: "bytes:\xe2\x80" where it is only a part of a character, as OpenAI writes it.
 std::string token_text(std::string_view piece);

@@ -23,7 +23,7 @@ namespace wok {
 struct ActiveRequest {
   Sequence sequence;
   Request request;
-  std::vector<int32_t> stop_tokens;  // the request's and, unless ignore_eos, the model's
+  std::vector<int32_t> stop_tokens;  // the request's and the model's: what min_tokens bars
   int64_t submitted_ns = 0, admitted_ns = 0, first_token_ns = 0;
 };
 
@@ -45,7 +45,7 @@ class EngineImpl final : public Engine {
   bool take_inbox();
   void step(std::span<const ScheduledChunk> plan);
   void build_batch(std::span<const ScheduledChunk> plan);
-  void sample(std::span<const ScheduledChunk> plan);
+  void sample();
   void advance(ActiveRequest& active, const SampledToken& token);
   void finish(ActiveRequest& active, FinishReason reason, const SampledToken* token);
   Event make_event(const ActiveRequest& active, const SampledToken* token) const;

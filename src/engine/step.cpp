@@ -37,9 +37,7 @@ bool EngineImpl::take_inbox() {
 
 void EngineImpl::loop() {
   while (take_inbox()) {
-    int32_t decodes = 0;
-    for (const auto& [id, active] : active_) decodes += active->sequence.decoding() ? 1 : 0;
-    const auto plan = scheduler_.plan(budget_.prefill_tokens(decodes));
+    const auto plan = scheduler_.plan(budget_.prefill_tokens(scheduler_.decoding()));
     if (!plan.empty()) step(plan);
     publish_stats();
   }
@@ -68,7 +66,7 @@ void EngineImpl::build_batch(std::span<const ScheduledChunk> plan) {
   }
 }
 
-void EngineImpl::sample(std::span<const ScheduledChunk>) {
+void EngineImpl::sample() {
   const int32_t vocab = model_.config().vocab;
   const auto rows = static_cast<int32_t>(logit_sequences_.size());
   pool_.run(rows, [&](int32_t row, int32_t worker) {
@@ -152,7 +150,7 @@ void EngineImpl::step(std::span<const ScheduledChunk> plan) {
   build_batch(plan);
   model_.forward({tokens_, positions_, spans_, token_sequence_, logit_rows_}, memory_, pool_,
                  workspace_);
-  sample(plan);
+  sample();
   scheduler_.commit();
   counters_.prompt_tokens += static_cast<uint64_t>(prefill);
   ++counters_.steps;

@@ -49,21 +49,17 @@ int32_t Scheduler::outstanding_pages() const {
 }
 
 // Takes what the tree has of the sequence's next whole pages. At least one token is left to
-// compute: its logits are what comes next. `blocked`: the next page is being written in this step.
-bool Scheduler::adopt_prefix(Sequence& s, bool& blocked) {
-  blocked = false;
-  if (!options_.prefix_cache) return false;
-  bool adopted = false;
+// compute: its logits are what comes next. False: the next page is being written, and must be
+// waited for.
+bool Scheduler::adopt_prefix(Sequence& s) {
+  if (!options_.prefix_cache) return true;
   while (s.computed % kPageTokens == 0 && s.tree_pages == s.computed / kPageTokens &&
          static_cast<int32_t>(s.pages.size()) == s.tree_pages &&
          s.computed + kPageTokens < s.length()) {
     bool ready = false;
     const int32_t page = cache_.find(tree_node(s), s.page_tokens(s.tree_pages), &ready);
     if (page < 0) break;
-    if (!ready) {
-      blocked = true;
-      break;
-    }
+    if (!ready) return false;
     cache_.retain(page);
     s.pages.push_back(page);
     ++s.tree_pages;
@@ -72,9 +68,8 @@ bool Scheduler::adopt_prefix(Sequence& s, bool& blocked) {
       s.cached_tokens = std::min(s.computed, s.prompt_tokens);
       hit_tokens_ += kPageTokens;
     }
-    adopted = true;
   }
-  return adopted;
+  return true;
 }
 
 void Scheduler::release_pages(Sequence& s) {
@@ -92,8 +87,7 @@ void Scheduler::release_pages(Sequence& s) {
 
 bool Scheduler::try_admit(Sequence& s) {
   if (running() >= options_.max_running) return false;
-  bool blocked = false;
-  adopt_prefix(s, blocked);
+  adopt_prefix(s);
   const int32_t goal = std::min(s.length() + options_.output_reserve, s.max_tokens);
   s.reserved_pages = s.pages_for(goal);
   const int32_t needed = s.reserved_pages - static_cast<int32_t>(s.pages.size());
@@ -128,7 +122,7 @@ void Scheduler::preempt(Sequence& s) {
 
 // A running sequence's next token. When there is no page for it the youngest gives way, which may
 // be the sequence itself; with nobody younger planned already, its plan entry is not made.
-bool Scheduler::plan_decode(Sequence& s) {
+void Scheduler::plan_decode(Sequence& s) {
   while (!grow(s, s.computed + 1)) {
     Sequence* youngest = running_.back();
     for (auto it = running_.rbegin(); it != running_.rend(); ++it) {
@@ -137,10 +131,9 @@ bool Scheduler::plan_decode(Sequence& s) {
     const bool itself = youngest == &s;
     std::erase_if(plan_, [&](const ScheduledChunk& c) { return c.sequence == youngest; });
     preempt(*youngest);
-    if (itself) return false;
+    if (itself) return;
   }
   plan_.push_back({&s, s.computed, 1, true});
-  return true;
 }
 
 // Enters the whole pages [from, to) of the sequence into the tree, following on what is there.
@@ -163,15 +156,13 @@ void Scheduler::enter_tree(Sequence& s, int32_t from, int32_t to, bool ready) {
   }
 }
 
-bool Scheduler::plan_prefill(Sequence& s, int32_t& budget) {
-  bool blocked = false;
-  adopt_prefix(s, blocked);
-  if (blocked || budget <= 0) return false;
+void Scheduler::plan_prefill(Sequence& s, int32_t& budget) {
+  if (!adopt_prefix(s) || budget <= 0) return;
   int32_t count = std::min(s.length() - s.computed, budget);
   // To a page's end where the budget reaches one: whole pages are ready for others sooner.
   const int32_t page_end = (s.computed + count) / kPageTokens * kPageTokens;
   if (s.computed + count < s.length() && page_end > s.computed) count = page_end - s.computed;
-  if (!grow(s, s.computed + count)) return false;  // pages come back when others finish
+  if (!grow(s, s.computed + count)) return;  // pages come back when others finish
   if (!s.counted_cached) {
     s.counted_cached = true;
     query_tokens_ += s.prompt_tokens;
@@ -181,7 +172,6 @@ bool Scheduler::plan_prefill(Sequence& s, int32_t& budget) {
   // Also the page the chunk ends in, when all its tokens are known: whoever wants it waits for it.
   enter_tree(s, s.tree_pages, std::min(s.pages_for(end), s.length() / kPageTokens), false);
   budget -= count;
-  return true;
 }
 
 std::span<const ScheduledChunk> Scheduler::plan(int32_t prefill_tokens) {
@@ -228,6 +218,11 @@ void Scheduler::finish(Sequence* s) {
   if (s->state != SequenceState::kDone) list.erase(std::find(list.begin(), list.end(), s));
   release_pages(*s);
   s->state = SequenceState::kDone;
+}
+
+int32_t Scheduler::decoding() const {
+  return static_cast<int32_t>(std::count_if(running_.begin(), running_.end(),
+                                            [](const Sequence* s) { return s->decoding(); }));
 }
 
 int64_t Scheduler::used_tokens() const {

@@ -55,6 +55,7 @@ class Scheduler {
   void finish(Sequence* sequence);
 
   int32_t running() const { return static_cast<int32_t>(running_.size()); }
+  int32_t decoding() const;  // running ones whose next token is an output token
   int32_t waiting() const { return static_cast<int32_t>(waiting_.size()); }
   uint64_t preemptions() const { return preemptions_; }
   uint64_t prefix_query_tokens() const { return query_tokens_; }
@@ -65,9 +66,9 @@ class Scheduler {
 
  private:
   bool try_admit(Sequence& s);
-  bool adopt_prefix(Sequence& s, bool& blocked);
-  bool plan_prefill(Sequence& s, int32_t& budget);
-  bool plan_decode(Sequence& s);
+  bool adopt_prefix(Sequence& s);
+  void plan_prefill(Sequence& s, int32_t& budget);
+  void plan_decode(Sequence& s);
   bool grow(Sequence& s, int32_t tokens);
   void preempt(Sequence& s);
   void release_pages(Sequence& s);

@@ -86,10 +86,7 @@ Result<std::vector<int32_t>> prompt_tokens(const ServedModel& model,
   } catch (const nlohmann::json::exception&) {
     return invalid("the prompt is not UTF-8 text");
   }
-  if (model.chat_template == nullptr) {
-    const auto text = messages.back().at("content").get<std::string>();
-    return model.tokenizer->encode(text, /*add_special=*/true, /*parse_special=*/false);
-  }
+  WOK_CHECK(model.chat_template != nullptr, "load_model gives every model a template");
   ChatTemplateInput input;
   input.messages = messages;
   input.now_unix_s = std::time(nullptr);

@@ -46,9 +46,6 @@ Chat::Chat(ServedModel& model, ChatOptions options, Interrupt& interrupt)
 
 int Chat::run() {
   fmt::print("{}: /help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.\n", model_.id);
-  if (model_.chat_template == nullptr) {
-    fmt::print("This model has no chat template: each message is completed on its own.\n");
-  }
   for (std::string text; read_message(text);) {
     if (blank(text)) continue;
     if (text.front() == '/') {
