@@ -95,7 +95,7 @@ void print_welcome(const ServeOptions& options, uint16_t port) {
   fmt::print(
       "wok serves {} at {}\n\nTry:\n  curl -N {}/v1/chat/completions {}\\\n"
       "    -H 'Content-Type: application/json' \\\n"
-      "    -d '{{\"model\": \"{}\", \"stream\": true, \"messages\": "
+      "    -d '{{\"model\": \"{}\", \"stream\": true, \"temperature\": 0, \"messages\": "
       "[{{\"role\": \"user\", \"content\": \"Name three primary colours.\"}}]}}'\n",
       options.model_id, url, url, keys ? "-H \"Authorization: Bearer $WOK_API_KEY\" " : "",
       options.model_id);
