@@ -1,6 +1,6 @@
 """wok beside llama.cpp: prefill of 512 tokens and decode of 128, by 1 and 16 sequences.
 
-    python bench/compare_llama_cpp.py build/release/bench/offline_bench MODEL.gguf [--threads N]
+    python bench/compare_llama_cpp.py build/release/wok MODEL.gguf [--threads N]
 
 Both run the same file with the same threads on the same machine, turn by turn, so that noise hits
 both; the table gives medians and wok's speed divided by llama.cpp's. Needs llama-cpp-python
@@ -63,13 +63,10 @@ class Peer:
 
     def measure(self) -> dict[tuple[str, int], float]:
         out = {}
+        self.clear()
+        entries = [(i * 7919 + 13, i, 0, i == PROMPT - 1) for i in range(PROMPT)]
+        out["pp512", 1] = PROMPT / self.run(entries)
         for sequences in (1, MANY):
-            self.clear()
-            seconds = sum(
-                self.run([(i * 7919 + 13 + s, i, s, i == PROMPT - 1) for i in range(PROMPT)])
-                for s in range(sequences)
-            )
-            out["pp512", sequences] = PROMPT * sequences / seconds
             self.clear()
             seconds = sum(
                 self.run([(step * 31 + s, step, s, True) for s in range(sequences)])
@@ -86,18 +83,19 @@ def QUIET(_level: int, _text: bytes, _data: object) -> None:
 
 def run_wok(binary: str, path: str, threads: int) -> dict[tuple[str, int], float]:
     done = subprocess.run(
-        [binary, path, "--threads", str(threads), "--repeat", "1"],
+        [binary, "bench", "model", path, "--threads", str(threads), "--batch", f"1,{MANY}",
+         "--repetitions", "1", "--json"],
         check=True,
         capture_output=True,
         text=True,
     )
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    rows = json.loads(done.stdout)["rows"]
     return {(row["test"], row["batch"]): row["tokens_per_s"] for row in rows}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("binary", help="offline_bench")
+    parser.add_argument("binary", help="the wok program")
     parser.add_argument("model", help="GGUF file")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)

@@ -41,6 +41,12 @@ def client(server: Server) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=3600)
 
 
+def served_model(server: Server) -> str:
+    """The name that clients use, which is not the path a file is served from."""
+    with urllib.request.urlopen(server.url + "/v1/models") as reply:
+        return json.load(reply)["data"][0]["id"]
+
+
 def metrics(server: Server) -> dict[str, float]:
     text = urllib.request.urlopen(server.url + "/metrics").read().decode()
     out: dict[str, float] = {}
@@ -196,14 +202,14 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.checks or ["equal", "prefix", "itl", "waste"]:
         with Server(args.wok, args.model) as server:
-            model = args.model
+            model = served_model(server)
             if name == "prefix":
                 cached = asyncio.run(prefix(server, model))
             else:
                 asyncio.run({"equal": equal, "itl": itl, "waste": waste}[name](server, model))
         if name == "prefix":
             with Server(args.wok, args.model, "--no-prefix-cache") as server:
-                uncached = asyncio.run(prefix(server, args.model))
+                uncached = asyncio.run(prefix(server, served_model(server)))
             print(f"prefix: {cached / uncached:.1f} x the throughput of --no-prefix-cache")
 
 

@@ -17,7 +17,7 @@ namespace {
 
 int usage_error(const std::string& message, const CLI::App* command) {
   std::string path = command->get_name();
-  if (command->get_parent() != nullptr) path = command->get_parent()->get_name() + " " + path;
+  while ((command = command->get_parent()) != nullptr) path = command->get_name() + " " + path;
   fmt::print(stderr, "error: {}\nSee {} --help.\n", message, path);
   return kExitUsage;
 }
@@ -68,7 +68,10 @@ int run(int argc, char** argv) {
 #define WOK_ADD_COMMAND(name) add_##name##_command(root, context);
   WOK_COMMANDS(WOK_ADD_COMMAND)
 #undef WOK_ADD_COMMAND
-  for (CLI::App* command : root.get_subcommands({})) command->fallthrough();
+  for (CLI::App* command : root.get_subcommands({})) {
+    command->fallthrough();
+    for (CLI::App* nested : command->get_subcommands({})) nested->fallthrough();
+  }
 
   if (argc > 1 && argv[1][0] != '-') {
     const auto all = root.get_subcommands({});
@@ -84,8 +87,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return root.exit(success);  // --help, --version
   } catch (const CLI::ParseError& error) {
-    const auto chosen = root.get_subcommands();
-    return usage_error(error.what(), chosen.empty() ? &root : chosen.front());
+    const CLI::App* chosen = &root;  // the innermost command that was reached
+    while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+    return usage_error(error.what(), chosen);
   }
   return run_command(root, context);
 }

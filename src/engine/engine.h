@@ -25,6 +25,7 @@ struct EngineOptions {
   int32_t token_budget = 512;  // tokens of one step
   double itl_target_ms = 0;    // 0: automatic (1.4 times the undisturbed decode step)
   bool prefix_cache = true;
+  bool exact_prefill = false;  // prompts in the form of outputs: slower, closer to float weights
   std::vector<int32_t> end_ids = {};  // the model's end-of-text and end-of-turn tokens
 };
 

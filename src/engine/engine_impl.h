@@ -66,6 +66,7 @@ class EngineImpl final : public Engine {
   // The batch under construction; arrays sized once.
   std::vector<int32_t> tokens_, positions_, token_sequence_, logit_rows_;
   std::vector<SequenceSpan> spans_;
+  int32_t exact_tokens_ = 0;
   std::vector<Sequence*> logit_sequences_;
   std::vector<SampledToken> sampled_;
   std::unordered_map<RequestId, std::unique_ptr<ActiveRequest>> active_;  // step thread only

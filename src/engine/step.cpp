@@ -50,7 +50,7 @@ void EngineImpl::build_batch(std::span<const ScheduledChunk> plan) {
   logit_rows_.clear();
   logit_sequences_.clear();
   spans_.clear();
-  for (const ScheduledChunk& chunk : plan) {
+  const auto add = [this](const ScheduledChunk& chunk) {
     const Sequence& s = *chunk.sequence;
     const auto first = static_cast<int32_t>(tokens_.size());
     for (int32_t p = chunk.begin; p < chunk.begin + chunk.count; ++p) {
@@ -63,7 +63,15 @@ void EngineImpl::build_batch(std::span<const ScheduledChunk> plan) {
       logit_rows_.push_back(static_cast<int32_t>(tokens_.size()) - 1);
       logit_sequences_.push_back(chunk.sequence);
     }
+  };
+  for (const ScheduledChunk& chunk : plan) {
+    if (!chunk.of_prompt()) add(chunk);
   }
+  exact_tokens_ = static_cast<int32_t>(tokens_.size());
+  for (const ScheduledChunk& chunk : plan) {
+    if (chunk.of_prompt()) add(chunk);
+  }
+  if (options_.exact_prefill) exact_tokens_ = static_cast<int32_t>(tokens_.size());
 }
 
 void EngineImpl::sample() {
@@ -148,8 +156,8 @@ void EngineImpl::step(std::span<const ScheduledChunk> plan) {
     }
   }
   build_batch(plan);
-  model_.forward({tokens_, positions_, spans_, token_sequence_, logit_rows_}, memory_, pool_,
-                 workspace_);
+  model_.forward({tokens_, positions_, spans_, token_sequence_, logit_rows_, exact_tokens_},
+                 memory_, pool_, workspace_);
   sample();
   scheduler_.commit();
   counters_.prompt_tokens += static_cast<uint64_t>(prefill);

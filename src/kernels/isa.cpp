@@ -12,17 +12,6 @@
 namespace wok {
 namespace {
 
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.rfind("model name", 0) == 0) {
-      const size_t colon = line.find(": ");
-      if (colon != std::string::npos) return line.substr(colon + 2);
-    }
-  }
-  return "unknown CPU";
-}
-
 struct Feature {
   const char* name;
   bool present;
@@ -52,6 +41,15 @@ Feature f16c_feature() {
 #endif
 }
 
+Feature avx_vnni_feature() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return {"avx_vnni", __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && ((a >> 4) & 1) != 0};
+#else
+  return {"avx_vnni", false};
+#endif
+}
+
 struct Candidate {
   IsaOption option;
   const KernelTable* kernels;
@@ -74,6 +72,9 @@ std::vector<Candidate> candidates() {
   all.push_back({{"reference", true, "plain C++, for checking"}, &reference_kernels()});
   all.push_back(
       candidate("avx2", avx2_kernels(), {WOK_FEATURE("avx2"), WOK_FEATURE("fma"), f16c_feature()}));
+  all.push_back(
+      candidate("avxvnni", avxvnni_kernels(),
+                {WOK_FEATURE("avx2"), WOK_FEATURE("fma"), f16c_feature(), avx_vnni_feature()}));
   all.push_back(candidate("avx512", avx512_kernels(),
                           {WOK_FEATURE("avx512f"), WOK_FEATURE("avx512bw"), WOK_FEATURE("avx512dq"),
                            WOK_FEATURE("avx512vl"), WOK_FEATURE("avx512vnni")}));
@@ -82,6 +83,17 @@ std::vector<Candidate> candidates() {
 }
 
 }  // namespace
+
+std::string cpu_model() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) == 0) {
+      const size_t colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+  }
+  return "unknown CPU";
+}
 
 Result<IsaChoice> choose_isa(std::string_view forced) {
   const std::vector<Candidate> all = candidates();

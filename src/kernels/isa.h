@@ -11,7 +11,7 @@
 namespace wok {
 
 struct IsaOption {
-  std::string name;  // reference, avx2, avx512, amx
+  std::string name;  // reference, avx2, avxvnni, avx512, amx
   bool available = false;
   std::string reason;  // what the CPU has or lacks
 };
@@ -28,6 +28,9 @@ struct IsaChoice {
 // one that fails it is left out with a warning, and the next narrower is taken.
 // Errors: kInvalid for an unknown name; kUnsupported for one this CPU or build lacks.
 Result<IsaChoice> choose_isa(std::string_view forced);
+
+// The CPU's own name, as /proc/cpuinfo has it.
+std::string cpu_model();
 
 // Compares a table with the reference on small seeded inputs, in a few milliseconds.
 // Returns "" or what disagreed.

@@ -11,29 +11,48 @@ namespace wok {
 
 // How a weight matrix is stored for the matmul of one instruction set. Integer families hold
 // `panel_rows` output rows interleaved, in blocks of 32 input columns; see pack.h for the bytes.
+// A packed matrix takes the bits of its file's format, so that decode reads no more than it has to.
 enum class Family : uint8_t {
-  kInt4,     // codes 0..15, f16 scale and min a block of 32
-  kInt5,     // codes 0..31, likewise
-  kInt6,     // codes 0..63 meaning -32..31, f16 scale a block of 16
-  kInt8,     // signed codes, f16 scale a block of 32
-  kFloat16,  // panels of columns, two bytes each
+  kInt4,       // codes 0..15, f16 scale and min a block
+  kInt4Zero,   // the same with the zero point 8 and no min
+  kInt4Super,  // 6-bit scale and min a block, f16 factors of both for 8 blocks
+  kInt5,       // codes 0..31, likewise
+  kInt5Zero,
+  kInt5Super,
+  kInt6Super,  // codes 0..63 meaning -32..31, int8 scale a half block, f16 factor for 8 blocks
+  kInt8,       // signed codes, f16 scale a block
+  kFloat16,    // panels of columns, two bytes each
   kBFloat16,
   kFloat32,
 };
-constexpr int kFamilyCount = 7;
+constexpr int kFamilyCount = 11;
+constexpr bool is_integer(Family family) {
+  return family < Family::kFloat16;
+}
 constexpr int kBlockColumns = 32;  // columns of one packed block
 constexpr int kPageTokens = 16;    // tokens of one KV page
 
+constexpr int kGroupColumns = 128;       // columns of one group of prompt activations
+constexpr int kGroupBlockColumns = 512;  // columns a prompt's matmul unpacks at a time
+
 // Activation rows [rows, cols], in the forms the weight families need. `f32` is always there; the
-// int8 form (absmax / 127 a block of 32) only when an integer family will read it.
+// int8 forms only when an integer family will read them (cols % 32 == 0). Rows [0, exact_rows),
+// tokens that are being decoded, have a scale a block of 32 and meet weights exactly as they are.
+// The others, tokens of prompts, have a scale a group of 128 and meet weights rounded to int8 with
+// one scale a group: arithmetic is what prefill waits for (docs/adr/0010).
 struct Activations {
-  const float* f32 = nullptr;       // [rows, cols]
-  const int8_t* q = nullptr;        // [rows, cols]
-  const float* scale = nullptr;     // [rows, cols / 32]
-  const float* half_sum = nullptr;  // [rows, cols / 16]: scale * (sum of q over 16 columns)
-  const float* sum = nullptr;       // [rows, cols / 32]: the same over a block
+  const float* f32 = nullptr;  // [rows, cols]
+  // Exact rows, e = exact_rows: codes [cols / 32, e, 32] (absmax / 127 is one), scale
+  // [cols / 32, e], half_sum [cols / 32, e, 2]: scale * (sum of codes over 16 columns), sum
+  // [cols / 32, e].
+  const int8_t* q = nullptr;
+  const float* scale = nullptr;
+  const float* half_sum = nullptr;
+  const float* sum = nullptr;
+  // Row r >= e: codes + 128 at q + r * cols, scale [groups] at scale + r * (cols / 32).
   int32_t rows = 0;
   int32_t cols = 0;
+  int32_t exact_rows = 0;
 };
 
 // Dequantizes `n` weights of one row from the file's own blocks (reference path only).
@@ -50,16 +69,21 @@ struct Matrix {
   DequantizeFn dequantize = nullptr;
 };
 
-// y[m, r] (+)= sum over c of x[m, c] * W[r, c] for the rows of panels [panel_begin, panel_end).
+// y[m, r] (+)= sum over c of x[m, c] * W[r, c] for x's rows [row_begin, row_end) and the rows of
+// panels [panel_begin, panel_end).
 struct MatmulArgs {
   const Matrix* weights = nullptr;
   const Activations* x = nullptr;
+  int32_t row_begin = 0;
+  int32_t row_end = 0;
   int32_t panel_begin = 0;
   int32_t panel_end = 0;
-  float* y = nullptr;  // [x.rows, y_stride]
+  float* y = nullptr;  // [rows, y_stride]; its first element is of row y_row and panel y_panel
   int64_t y_stride = 0;
+  int32_t y_row = 0;
+  int32_t y_panel = 0;
   bool accumulate = false;     // add to what y holds (residual)
-  uint8_t* scratch = nullptr;  // matmul_scratch_bytes(cols) of this worker's own
+  uint8_t* scratch = nullptr;  // matmul_scratch_bytes(cols) of this worker's own, 64-byte aligned
 };
 
 // Keys and values of one KV head of one layer live in each page: keys transposed
@@ -103,8 +127,13 @@ struct KernelTable {
   void (*matmul)(const MatmulArgs& args);
   // y = x / rms(x) * weight, over n elements. y may be x.
   void (*rmsnorm)(const float* x, const float* weight, float eps, int32_t n, float* y);
-  // One row to int8 blocks: q [n], scale [n/32], half_sum [n/16], sum [n/32]. n % 32 == 0.
-  void (*quantize)(const float* x, int32_t n, int8_t* q, float* scale, float* half_sum, float* sum);
+  // One of `e` exact rows to int8 blocks: the pointers are those of the row's first block in the
+  // arrays of Activations. n % 32 == 0.
+  void (*quantize)(const float* x, int32_t n, int32_t e, int8_t* q, float* scale, float* half_sum,
+                   float* sum);
+  // One prompt row: q [n] codes + 128, scale a group of 128 (the last may be shorter). Null where
+  // all rows are exact.
+  void (*quantize_group)(const float* x, int32_t n, uint8_t* q, float* scale);
   // Rotates pairs (2i, 2i+1) or (i, i + n/2) of x [n] by angles with cos/sin [n/2].
   void (*rope_interleaved)(float* x, const float* cos, const float* sin, int32_t n);
   void (*rope_halves)(float* x, const float* cos, const float* sin, int32_t n);
@@ -124,19 +153,23 @@ inline int32_t panel_count(const KernelTable& table, int32_t rows) {
   return (rows + width - 1) / width;
 }
 
-// Panels one matmul call should take: enough to reuse the activations it streams.
+// Panels that a prompt's matmul takes together, so that it reads activations once for all of them.
 constexpr int32_t kPanelsPerTask = 4;
 
 constexpr size_t matmul_scratch_bytes(int32_t cols) {
-  // kPanelsPerTask unpacked panels of at most 16 rows: a byte a code, and two float vectors a block
-  // of 16. The reference path needs one f32 row.
-  return static_cast<size_t>(kPanelsPerTask) * 16 * (cols + cols / 16 * 2 * sizeof(float)) +
-         static_cast<size_t>(cols) * sizeof(float) + 64;
+  // One unpacked panel of 16 rows for exact rows: 8 vectors of codes and two of floats a block.
+  // For prompt rows kPanelsPerTask panels of kGroupBlockColumns: a byte a code, and two vectors a
+  // group. The reference needs one f32 row.
+  const size_t exact = static_cast<size_t>((cols + 31) / 32) * 10 * 64;
+  const size_t groups = kGroupBlockColumns / kGroupColumns;
+  const size_t prompt = kPanelsPerTask * (16 * kGroupBlockColumns + groups * 2 * 64);
+  return exact > prompt ? exact : prompt;
 }
 
 const KernelTable& reference_kernels();
 // Null when this program was built without them (not x86-64).
 const KernelTable* avx2_kernels();
+const KernelTable* avxvnni_kernels();
 const KernelTable* avx512_kernels();
 
 }  // namespace wok

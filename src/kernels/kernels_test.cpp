@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/activations.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "kernels/pack.h"
@@ -37,6 +38,33 @@ TEST(Kernels, EveryTableOfThisMachineAgreesWithTheReference) {
   for (const KernelTable* table : tables()) EXPECT_EQ(self_check(*table), "") << table->name;
 }
 
+Matrix random_matrix(Family family, const KernelTable& table, int32_t rows, int32_t cols,
+                     std::mt19937& random, std::vector<uint8_t>& packed) {
+  std::normal_distribution<float> normal;
+  Matrix w{.rows = rows, .cols = cols, .family = family};
+  w.panel_bytes = packed_panel_bytes(family, table.panel_rows, cols);
+  packed.assign(w.panel_bytes * panel_count(table, rows), 0);
+  w.data = packed.data();
+  for (int32_t r = 0; r < rows; ++r) {
+    uint8_t* panel = packed.data() + r / table.panel_rows * w.panel_bytes;
+    if (!is_integer(family)) {
+      std::vector<uint8_t> row(cols * 4, 0x38);
+      for (size_t i = 0; i < row.size(); i += 2) row[i] = static_cast<uint8_t>(random());
+      pack_float_row(family, table.panel_rows, row.data(), cols, r % table.panel_rows, panel);
+      continue;
+    }
+    for (int32_t b = 0; b < cols / kBlockColumns; ++b) {
+      PackBlock block{{}, std::fabs(normal(random)), -0.5f, {}, {}};
+      block.scale_code[0] = static_cast<uint8_t>(random() % 64);
+      block.scale_code[1] = static_cast<uint8_t>(random());
+      block.min_code = static_cast<uint8_t>(random() % 64);
+      for (uint8_t& c : block.code) c = static_cast<uint8_t>(random() % code_levels(family));
+      pack_block(family, table.panel_rows, block, b, r % table.panel_rows, panel);
+    }
+  }
+  return w;
+}
+
 TEST(Kernels, SelfTestNoticesAWrongKernel) {
   KernelTable broken = kBodyTable;
   broken.silu_mul = kBodyTable.gelu_mul;
@@ -55,68 +83,92 @@ TEST(Kernels, UnknownOrMissingIsaIsAClearError) {
   EXPECT_EQ(choose_isa("amx").error().kind, ErrorKind::kUnsupported);
 }
 
-// A row gives the same bits alone and in any batch.
+// A row gives the same bits alone and in any batch, in either form.
 TEST(Kernels, MatmulRowsDoNotDependOnTheBatch) {
-  constexpr int32_t kRows = 40, kCols = 64, kBatch = 33;
+  constexpr int32_t kRows = 80, kCols = 768, kBatch = 33;
   std::mt19937 random(7);
   std::normal_distribution<float> normal;
   for (const KernelTable* table : tables()) {
     if (table->panel_rows == 0) continue;
     for (int f = 0; f < kFamilyCount; ++f) {
       const auto family = static_cast<Family>(f);
-      Matrix w{.rows = kRows, .cols = kCols, .family = family};
-      w.panel_bytes = packed_panel_bytes(family, table->panel_rows, kCols);
-      std::vector<uint8_t> packed(w.panel_bytes * panel_count(*table, kRows));
-      w.data = packed.data();
-      for (int32_t r = 0; r < kRows; ++r) {
-        uint8_t* panel = packed.data() + r / table->panel_rows * w.panel_bytes;
-        if (family >= Family::kFloat16) {
-          std::vector<uint8_t> row(kCols * 4, 0x38);
-          for (size_t i = 0; i < row.size(); i += 2) row[i] = static_cast<uint8_t>(random());
-          pack_float_row(family, table->panel_rows, row.data(), kCols, r % table->panel_rows,
-                         panel);
-          continue;
-        }
-        for (int32_t b = 0; b < kCols / 32; ++b) {
-          PackBlock block{{}, {std::fabs(normal(random)), std::fabs(normal(random))}, -0.5f};
-          for (uint8_t& c : block.code) {
-            c = static_cast<uint8_t>(random()) & (family == Family::kInt4   ? 15
-                                                  : family == Family::kInt5 ? 31
-                                                  : family == Family::kInt6 ? 63
-                                                                            : 255);
-          }
-          pack_block(family, table->panel_rows, block, b, r % table->panel_rows, panel);
-        }
-      }
-      std::vector<float> x(kBatch * kCols), scale(kBatch * 2), half(kBatch * 4), sum(kBatch * 2);
-      std::vector<int8_t> q(kBatch * kCols);
+      std::vector<uint8_t> packed;
+      const Matrix w = random_matrix(family, *table, kRows, kCols, random, packed);
+      std::vector<float> x(kBatch * kCols);
       for (float& v : x) v = normal(random);
-      for (int32_t m = 0; m < kBatch; ++m) {
-        table->quantize(&x[m * kCols], kCols, &q[m * kCols], &scale[m * 2], &half[m * 4],
-                        &sum[m * 2]);
-      }
-      std::vector<uint8_t> scratch(matmul_scratch_bytes(kCols));
-      auto run = [&](int32_t first, int32_t rows) {
+      std::vector<uint8_t> scratch(matmul_scratch_bytes(kCols) + 64);
+      uint8_t* aligned =
+          scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+      // Rows [first, first + rows) in one call, the first `exact` of them in the exact form.
+      const auto run = [&](int32_t first, int32_t rows, int32_t exact) {
+        ActivationBuffer a;
+        a.reserve(rows, kCols);
+        a.shape(*table, rows, kCols, exact);
+        for (int32_t m = 0; m < rows; ++m) {
+          std::copy_n(&x[(first + m) * kCols], kCols, a.row(m));
+          a.quantize_row(*table, m);
+        }
         std::vector<float> y(rows * kRows);
-        const Activations a{&x[first * kCols],
-                            &q[first * kCols],
-                            &scale[first * 2],
-                            &half[first * 4],
-                            &sum[first * 2],
-                            rows,
-                            kCols};
-        table->matmul(
-            {&w, &a, 0, panel_count(*table, kRows), y.data(), kRows, false, scratch.data()});
+        table->matmul({.weights = &w,
+                       .x = &a.view(),
+                       .row_end = rows,
+                       .panel_end = panel_count(*table, kRows),
+                       .y = y.data(),
+                       .y_stride = kRows,
+                       .scratch = aligned});
         return y;
       };
-      const std::vector<float> whole = run(0, kBatch);
+      constexpr int32_t kExact = 14;
+      const std::vector<float> whole = run(0, kBatch, kExact);
       for (int32_t m = 0; m < kBatch; ++m) {
-        const std::vector<float> alone = run(m, 1);
+        const std::vector<float> alone = run(m, 1, m < kExact ? 1 : 0);
         for (int32_t r = 0; r < kRows; ++r) {
           ASSERT_EQ(alone[r], whole[m * kRows + r])
               << table->name << " family " << f << " row " << m << " output " << r;
         }
       }
+    }
+  }
+}
+
+// The 16-lane body in plain C++ and in AVX-512 round weights alike, bit for bit.
+TEST(Kernels, PromptRowsAreTheSameInPlainAndInAvx512) {
+  constexpr int32_t kRows = 70, kCols = 768, kBatch = 13;
+  const KernelTable* wide = avx512_kernels();
+  if (wide == nullptr || !choose_isa("avx512").ok()) GTEST_SKIP() << "no AVX-512 here";
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  for (int f = 0; f < kFamilyCount; ++f) {
+    const auto family = static_cast<Family>(f);
+    if (!is_integer(family)) continue;
+    std::vector<uint8_t> packed;
+    const Matrix w = random_matrix(family, kBodyTable, kRows, kCols, random, packed);
+    std::vector<float> x(kBatch * kCols);
+    for (float& v : x) v = normal(random);
+    std::vector<float> y[2];
+    for (const KernelTable* table : {&kBodyTable, wide}) {
+      ActivationBuffer a;
+      a.reserve(kBatch, kCols);
+      a.shape(*table, kBatch, kCols, 0);
+      for (int32_t m = 0; m < kBatch; ++m) {
+        std::copy_n(&x[m * kCols], kCols, a.row(m));
+        a.quantize_row(*table, m);
+      }
+      std::vector<uint8_t> scratch(matmul_scratch_bytes(kCols) + 64);
+      uint8_t* aligned =
+          scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+      std::vector<float>& out = y[table == wide];
+      out.resize(kBatch * kRows);
+      table->matmul({.weights = &w,
+                     .x = &a.view(),
+                     .row_end = kBatch,
+                     .panel_end = panel_count(*table, kRows),
+                     .y = out.data(),
+                     .y_stride = kRows,
+                     .scratch = aligned});
+    }
+    for (size_t i = 0; i < y[0].size(); ++i) {
+      ASSERT_EQ(y[0][i], y[1][i]) << "family " << f << " at " << i;
     }
   }
 }

@@ -8,19 +8,66 @@
 namespace wok {
 namespace {
 
-size_t block_bytes(Family family, int32_t width) {
-  const auto w = static_cast<size_t>(width);
+struct Layout {
+  int run;           // blocks of a run
+  int factor_bytes;  // of a run, per row of the panel
+  int padding;       // vectors' quarters after them, per row of the panel
+  int code_vectors;  // of a block
+};
+
+Layout layout_of(Family family) {
   switch (family) {
     case Family::kInt4:
-      return w * (2 + 2 + 16);
+      return {1, 4, 0, 4};
     case Family::kInt5:
-      return w * (2 + 2 + 16 + 4);
-    case Family::kInt6:
-      return w * (4 + 16 + 8);
+      return {1, 4, 0, 5};
+    case Family::kInt4Zero:
+      return {2, 4, 0, 4};
+    case Family::kInt5Zero:
+      return {2, 4, 0, 5};
+    case Family::kInt4Super:
+      return {8, 4 + 16, 0, 4};
+    case Family::kInt5Super:
+      return {8, 4 + 16, 0, 5};
+    case Family::kInt6Super:
+      return {8, 2 + 16, 2, 6};
     case Family::kInt8:
-      return w * (2 + 32);
+      return {2, 4, 0, 8};
     default:
-      return 0;
+      break;
+  }
+  WOK_CHECK(false, "float families have no blocks");
+  return {};
+}
+
+size_t head_bytes(const Layout& l, int32_t width) {
+  return static_cast<size_t>(l.factor_bytes + l.padding) * width;
+}
+
+size_t run_bytes(const Layout& l, int32_t width) {
+  return head_bytes(l, width) + static_cast<size_t>(l.run) * l.code_vectors * width * 4;
+}
+
+void put_codes(Family family, const uint8_t* code, int width, int r, uint8_t* codes) {
+  const int vector_bytes = width * 4;
+  uint8_t* upper = codes + 4 * vector_bytes;
+  const bool five =
+      family == Family::kInt5 || family == Family::kInt5Zero || family == Family::kInt5Super;
+  for (int c = 0; c < kBlockColumns; ++c) {
+    const int group = c / 4;
+    const int byte = 4 * r + c % 4;
+    if (family == Family::kInt8) {
+      codes[group * vector_bytes + byte] = code[c];
+      continue;
+    }
+    const int shift = group < 4 ? 0 : 4;
+    codes[(group % 4) * vector_bytes + byte] |= static_cast<uint8_t>((code[c] & 15) << shift);
+    if (five) {
+      upper[byte] |= static_cast<uint8_t>((code[c] >> 4) << group);
+    } else if (family == Family::kInt6Super) {
+      upper[(group / 4) * vector_bytes + byte] |=
+          static_cast<uint8_t>((code[c] >> 4) << (2 * (group % 4)));
+    }
   }
 }
 
@@ -39,42 +86,83 @@ size_t packed_panel_bytes(Family family, int32_t width, int32_t cols) {
     case Family::kFloat32:
       return static_cast<size_t>(width) * cols * 4;
     default:
-      WOK_CHECK(cols % kBlockColumns == 0, "integer panels hold whole blocks of columns");
-      return block_bytes(family, width) * (cols / kBlockColumns);
+      break;
+  }
+  WOK_CHECK(cols % kBlockColumns == 0, "integer panels hold whole blocks of columns");
+  const Layout l = layout_of(family);
+  const int32_t runs = (cols / kBlockColumns + l.run - 1) / l.run;
+  return run_bytes(l, width) * runs;
+}
+
+int32_t code_levels(Family family) {
+  switch (family) {
+    case Family::kInt8:
+      return 256;
+    case Family::kInt6Super:
+      return 64;
+    case Family::kInt5:
+    case Family::kInt5Zero:
+    case Family::kInt5Super:
+      return 32;
+    default:
+      return 16;
+  }
+}
+
+int32_t run_blocks(Family family) {
+  return layout_of(family).run;
+}
+
+float unpacked_weight(Family family, const PackBlock& block, int c) {
+  const auto code = static_cast<float>(block.code[c]);
+  switch (family) {
+    case Family::kInt4Zero:
+      return block.scale * (code - 8);
+    case Family::kInt5Zero:
+      return block.scale * (code - 16);
+    case Family::kInt8:
+      return block.scale * static_cast<float>(static_cast<int8_t>(block.code[c]));
+    case Family::kInt4Super:
+    case Family::kInt5Super:
+      return block.scale * static_cast<float>(block.scale_code[0]) * code -
+             block.min * static_cast<float>(block.min_code);
+    case Family::kInt6Super:
+      return block.scale * static_cast<float>(static_cast<int8_t>(block.scale_code[c / 16])) *
+             (code - 32);
+    default:
+      return block.scale * code + block.min;
   }
 }
 
 void pack_block(Family family, int32_t width, const PackBlock& block, int32_t block_index,
                 int32_t row_in_panel, uint8_t* panel) {
-  uint8_t* at = panel + block_bytes(family, width) * block_index;
-  const int r = row_in_panel;
-  const int vector_bytes = width * 4;
-  put_half(at + 2 * r, block.scale[0]);
-  uint8_t* codes = at + 4 * width;
-  if (family == Family::kInt8) codes = at + 2 * width;
-  if (family == Family::kInt6) {
-    put_half(at + 2 * width + 2 * r, block.scale[1]);
-  } else if (family != Family::kInt8) {
-    put_half(at + 2 * width + 2 * r, block.min);
+  const Layout l = layout_of(family);
+  const int r = row_in_panel, i = block_index % l.run;
+  uint8_t* head = panel + run_bytes(l, width) * (block_index / l.run);
+  switch (family) {
+    case Family::kInt4:
+    case Family::kInt5:
+      put_half(head + 2 * r, block.scale);
+      put_half(head + 2 * width + 2 * r, block.min);
+      break;
+    case Family::kInt4Super:
+    case Family::kInt5Super:
+      put_half(head + 2 * r, block.scale);
+      put_half(head + 2 * width + 2 * r, block.min);
+      head[4 * width + 2 * width * i + r] = block.scale_code[0];
+      head[4 * width + 2 * width * i + width + r] = block.min_code;
+      break;
+    case Family::kInt6Super:
+      put_half(head + 2 * r, block.scale);
+      head[2 * width + 2 * width * i + r] = block.scale_code[0];
+      head[2 * width + 2 * width * i + width + r] = block.scale_code[1];
+      break;
+    default:
+      put_half(head + 2 * width * i + 2 * r, block.scale);
+      break;
   }
-  for (int c = 0; c < kBlockColumns; ++c) {
-    const int group = c / 4;
-    const int byte = 4 * r + c % 4;
-    const uint8_t code = block.code[c];
-    if (family == Family::kInt8) {
-      codes[group * vector_bytes + byte] = code;
-      continue;
-    }
-    const int shift = group < 4 ? 0 : 4;
-    codes[(group % 4) * vector_bytes + byte] |= static_cast<uint8_t>((code & 15) << shift);
-    uint8_t* upper = codes + 4 * vector_bytes;
-    if (family == Family::kInt5) {
-      upper[byte] |= static_cast<uint8_t>((code >> 4) << group);
-    } else if (family == Family::kInt6) {
-      upper[(group / 4) * vector_bytes + byte] |=
-          static_cast<uint8_t>((code >> 4) << (2 * (group % 4)));
-    }
-  }
+  put_codes(family, block.code, width, r,
+            head + head_bytes(l, width) + static_cast<size_t>(i) * l.code_vectors * width * 4);
 }
 
 void pack_float_row(Family family, int32_t width, const uint8_t* row, int32_t cols,

@@ -1,14 +1,20 @@
-// The packed panel layout, one block of 32 columns by W = panel_rows rows (W is 8 or 16):
-//   kInt4   f16 scale[W], f16 min[W], 4 vectors of W*4 bytes
-//   kInt5   f16 scale[W], f16 min[W], 4 vectors, 1 vector of fifth bits
-//   kInt6   f16 scale[2][W] (columns 0-15, 16-31), 4 vectors, 2 vectors of upper bit pairs
-//   kInt8   f16 scale[W], 8 vectors of signed codes
-// A column group is 4 columns; group g of row r is bytes 4r..4r+3 of vector g: one 4-byte broadcast
-// of activations meets W rows at once, without a horizontal sum. Nibble vector v holds group v in
-// its low and group v+4 in its high halves. Fifth bits: bit g of byte (r, j) belongs to column
-// 4g + j. Bit pairs: vector g/4, bits 2*(g%4).
-// Float families: [cols][W] elements. Rows past the matrix's end are zero.
-// A weight is scale * code + min (kInt6: scale * (code - 32)).
+// The packed panel layout. A panel is W = panel_rows rows (8 or 16). Integer families lay it out in
+// runs of S blocks of 32 columns: first the factors of the run, then the codes of each block, so
+// that every vector of codes is aligned to its size.
+//   family             S   factors                                               codes of a block
+//   kInt4, kInt5       1   f16 scale[W], f16 min[W]                              4 or 5 vectors
+//   kInt4Zero, 5Zero   2   f16 scale[2][W]; weight = scale * (code - 8 or 16)    4 or 5
+//   kInt4Super, 5Super 8   f16 d[W], f16 dmin[W], {u8 scale[W], u8 min[W]}[8]    4 or 5
+//   kInt6Super         8   f16 d[W], {i8 scale[W] of columns 0-15, of 16-31}[8],
+//                          padding to a vector                                   6
+//   kInt8              2   f16 scale[2][W]                                       8
+// A vector is 4 W bytes. A column group is 4 columns; group g of row r is bytes 4r..4r+3 of vector
+// g: one 4-byte broadcast of activations meets W rows at once, without a horizontal sum. Nibble
+// vector v (of 4) holds group v in its low and group v+4 in its high halves. Fifth bits (vector 4):
+// bit g of byte (r, j) belongs to column 4g + j. Bit pairs of kInt6Super (vectors 4, 5): vector 4 +
+// g/4, bits 2 * (g % 4). A last run that is not full is padded with zeros. Float families:
+// [cols][W] elements. Rows past the matrix's end are zero. A weight is scale * code + min; of the
+// Super families d * scale * code - dmin * min, of kInt6Super d * scale * (code - 32).
 #pragma once
 
 #include <cstddef>
@@ -21,9 +27,20 @@ namespace wok {
 // 32 columns of one row in codes, as a weight format hands them over.
 struct PackBlock {
   uint8_t code[kBlockColumns];  // kInt8: two's complement
-  float scale[2];               // [1] is used by kInt6 only
-  float min;
+  float scale;                  // of the Super families: d
+  float min;                    // of the Super families: dmin; the Zero families have none
+  uint8_t scale_code[2];        // Super families; [1] is used by kInt6Super only, as int8
+  uint8_t min_code;
 };
+
+// Codes of an integer family are below this.
+int32_t code_levels(Family family);
+
+// What a block's weight in column c is.
+float unpacked_weight(Family family, const PackBlock& block, int c);
+
+// Blocks that a run holds together: rows of Super families are whole runs.
+int32_t run_blocks(Family family);
 
 // Bytes of one panel of `width` rows and `cols` columns. cols % 32 == 0 for integer families.
 size_t packed_panel_bytes(Family family, int32_t width, int32_t cols);

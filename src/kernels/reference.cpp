@@ -15,11 +15,11 @@ void matmul(const MatmulArgs& args) {
   auto* row = reinterpret_cast<float*>(args.scratch);
   for (int32_t r = args.panel_begin; r < args.panel_end; ++r) {
     w.dequantize(w.data + static_cast<size_t>(r) * w.panel_bytes, row, w.cols);
-    for (int32_t m = 0; m < args.x->rows; ++m) {
+    for (int32_t m = args.row_begin; m < args.row_end; ++m) {
       const float* x = args.x->f32 + static_cast<int64_t>(m) * w.cols;
       double sum = 0;
       for (int32_t c = 0; c < w.cols; ++c) sum += static_cast<double>(x[c]) * row[c];
-      float& y = args.y[m * args.y_stride + r];
+      float& y = args.y[(m - args.y_row) * args.y_stride + (r - args.y_panel)];
       y = static_cast<float>(args.accumulate ? y + sum : sum);
     }
   }
@@ -32,21 +32,22 @@ void rmsnorm(const float* x, const float* weight, float eps, int32_t n, float* y
   for (int32_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i] * inverse * weight[i]);
 }
 
-void quantize(const float* x, int32_t n, int8_t* q, float* scale, float* half_sum, float* sum) {
-  for (int32_t b = 0; b < n / 32; ++b) {
+void quantize(const float* x, int32_t n, int32_t e, int8_t* q, float* scale, float* half_sum,
+              float* sum) {
+  for (int32_t b = 0; b < n / 32; ++b, q += 32 * e, scale += e, half_sum += 2 * e, sum += e) {
     float absmax = 0;
     for (int i = 0; i < 32; ++i) absmax = std::max(absmax, std::fabs(x[32 * b + i]));
-    scale[b] = absmax / 127.0f;
+    *scale = absmax / 127.0f;
     const float inverse = absmax > 0 ? 127.0f / absmax : 0.0f;
     int total[2] = {0, 0};
     for (int i = 0; i < 32; ++i) {
       const int code = static_cast<int>(std::nearbyint(x[32 * b + i] * inverse));
-      q[32 * b + i] = static_cast<int8_t>(code);
+      q[i] = static_cast<int8_t>(code);
       total[i / 16] += code;
     }
-    half_sum[2 * b] = scale[b] * static_cast<float>(total[0]);
-    half_sum[2 * b + 1] = scale[b] * static_cast<float>(total[1]);
-    sum[b] = scale[b] * static_cast<float>(total[0] + total[1]);
+    half_sum[0] = *scale * static_cast<float>(total[0]);
+    half_sum[1] = *scale * static_cast<float>(total[1]);
+    *sum = *scale * static_cast<float>(total[0] + total[1]);
   }
 }
 
@@ -172,6 +173,7 @@ const KernelTable& reference_kernels() {
       .matmul = matmul,
       .rmsnorm = rmsnorm,
       .quantize = quantize,
+      .quantize_group = nullptr,
       .rope_interleaved = rope_interleaved,
       .rope_halves = rope_halves,
       .silu_mul = silu_mul,

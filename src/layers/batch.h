@@ -1,5 +1,7 @@
 // What one step computes: a flat list of tokens of many sequences. Prefill chunks, decodes and
-// (later) drafts differ only in query_len. Views into arrays the engine owns.
+// (later) drafts differ only in query_len. Tokens of outputs come first, then those of prompts: the
+// two are multiplied in different forms (kernels.h, Activations). Views into arrays the engine
+// owns.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +22,7 @@ struct Batch {
   std::span<const SequenceSpan> sequences;
   std::span<const int32_t> token_sequence;  // which sequence a token belongs to
   std::span<const int32_t> logit_rows;      // tokens whose logits are wanted
+  int32_t exact_tokens = 0;                 // the first so many are of outputs
 };
 
 }  // namespace wok

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "base/thread_pool.h"
-#include "kernels/kernels.h"
+#include "kernels/activations.h"
 
 namespace wok {
 
@@ -27,35 +26,6 @@ struct Compute {
       for (int32_t row = task * kRowsPerTask; row < end; ++row) fn(row);
     });
   }
-};
-
-// Activation rows with room for their int8 form; sized once, at load.
-class ActivationBuffer {
- public:
-  void reserve(int32_t rows, int32_t cols) {
-    // Columns of an int8 row are padded to whole blocks; float-only matrices may have others.
-    const auto padded = static_cast<size_t>((cols + 31) / 32 * 32) * static_cast<size_t>(rows);
-    f32_.resize(padded);
-    q_.resize(padded);
-    scale_.resize(padded / 32);
-    half_sum_.resize(padded / 16);
-    sum_.resize(padded / 32);
-  }
-  Activations view(int32_t rows, int32_t cols) {
-    return {f32_.data(), q_.data(), scale_.data(), half_sum_.data(), sum_.data(), rows, cols};
-  }
-  float* row(int32_t r, int32_t cols) { return f32_.data() + static_cast<int64_t>(r) * cols; }
-  // Fills the int8 form of one row; nothing to do where the columns are no whole blocks.
-  void quantize_row(const KernelTable& kernels, int32_t r, int32_t cols) {
-    if (kernels.panel_rows == 0 || cols % 32 != 0) return;
-    const int64_t at = static_cast<int64_t>(r) * cols;
-    kernels.quantize(f32_.data() + at, cols, q_.data() + at, scale_.data() + at / 32,
-                     half_sum_.data() + at / 16, sum_.data() + at / 32);
-  }
-
- private:
-  std::vector<float> f32_, scale_, half_sum_, sum_;
-  std::vector<int8_t> q_;
 };
 
 }  // namespace wok

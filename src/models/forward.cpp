@@ -1,6 +1,7 @@
 // The forward pass, to be read like the model's equations: a pre-norm decoder and its deviations.
 #include <array>
 
+#include "layers/gated.h"
 #include "layers/linear.h"
 #include "models/model.h"
 
@@ -17,13 +18,17 @@ class Forward {
         memory_(memory),
         s_(work),
         tokens_(static_cast<int32_t>(batch.tokens.size())),
-        compute_{&kernels, &pool, work.scratch.data(), work.scratch_stride} {}
+        compute_{&kernels, &pool, work.aligned_scratch(), work.scratch_stride} {}
 
   void run() {
     embed();
     s_.rope.fill(compute_, batch_.positions);
     if (c_.rope_base_local > 0) s_.rope_local.fill(compute_, batch_.positions);
     s_.attention.plan(batch_);
+    const KernelTable& kernels = *compute_.kernels;
+    s_.input.shape(kernels, tokens_, c_.embedding, batch_.exact_tokens);
+    s_.attended.shape(kernels, tokens_, c_.heads * c_.head_dim, batch_.exact_tokens);
+    s_.gated.shape(kernels, tokens_, c_.feed_forward, batch_.exact_tokens);
     for (int32_t i = 0; i < c_.layers; ++i) {
       const LayerKind kind = c_.kinds.empty() ? LayerKind{} : c_.kinds[i];
       attention_sublayer(w_.layers[i], i, kind);
@@ -35,7 +40,36 @@ class Forward {
  private:
   float* residual(int32_t row) { return s_.residual.data() + int64_t{row} * c_.embedding; }
 
+  // A region that streams these matrices once and multiplies `rows` rows by them.
+  ProfileScope timed(const char* name, int32_t rows, std::initializer_list<const Matrix*> weights) {
+    if (s_.profile == nullptr) return {nullptr, name};
+    double bytes = 0, ops = 0;
+    for (const Matrix* w : weights) {
+      bytes += static_cast<double>(w->panel_bytes) * panel_count(*compute_.kernels, w->rows);
+      ops += 2.0 * rows * w->rows * w->cols;
+    }
+    return {s_.profile, name, bytes, ops};
+  }
+  ProfileScope timed(const char* name) { return {s_.profile, name}; }
+
+  // Reads the keys and values that each sequence's rows see once.
+  ProfileScope timed_attention(int32_t window) {
+    if (s_.profile == nullptr) return {nullptr, "attention"};
+    double positions = 0, products = 0;
+    for (const SequenceSpan& span : batch_.sequences) {
+      const double first = span.kv_len - span.query_len;
+      const double most = window > 0 ? window : span.kv_len;
+      positions += std::min<double>(span.kv_len, most + span.query_len);
+      for (int32_t i = 0; i < span.query_len; ++i) products += std::min(first + i + 1, most);
+    }
+    const double dim = c_.head_dim;
+    return {s_.profile, "attention",
+            positions * 2 * c_.kv_heads * dim * memory_.shape().format->element_bytes,
+            products * 4 * c_.heads * dim};
+  }
+
   void embed() {
+    const ProfileScope scope = timed("embed");
     const WeightFormat& format = *w_.embedding->format;
     const int64_t row_bytes = format.row_bytes(c_.embedding);
     compute_.for_rows(tokens_, [&](int32_t t) {
@@ -49,16 +83,18 @@ class Forward {
 
   // input = quantize(rmsnorm(residual)).
   void normalize(const std::vector<float>& weight) {
+    const ProfileScope scope = timed("norm + quantize");
     compute_.for_rows(tokens_, [&](int32_t t) {
       compute_.kernels->rmsnorm(residual(t), weight.data(), c_.norm_epsilon, c_.embedding,
-                                s_.input.row(t, c_.embedding));
-      s_.input.quantize_row(*compute_.kernels, t, c_.embedding);
+                                s_.input.row(t));
+      s_.input.quantize_row(*compute_.kernels, t);
     });
   }
 
   // residual += W x, through a norm where the architecture has one after its sublayers.
-  void add_to_residual(const Matrix& weights, const Activations& x,
+  void add_to_residual(const char* name, const Matrix& weights, const Activations& x,
                        const std::vector<float>& post_norm) {
+    const ProfileScope scope = timed(name, tokens_, {&weights});
     if (!c_.post_norms) {
       linear(compute_, x, std::array{Linear{&weights, s_.residual.data(), true}});
       return;
@@ -100,46 +136,56 @@ class Forward {
 
   void attention_sublayer(const LayerWeights& layer, int32_t index, const LayerKind& kind) {
     normalize(layer.attention_norm);
-    linear(compute_, s_.input.view(tokens_, c_.embedding),
-           std::array{Linear{&layer.q, s_.q.data()}, Linear{&layer.k, s_.k.data()},
-                      Linear{&layer.v, s_.v.data()}});
-    const RopeTable& rope = kind.local_rope ? s_.rope_local : s_.rope;
-    compute_.for_rows(tokens_, [&](int32_t t) { place_token(layer, index, rope, t); });
-    const int32_t width = c_.heads * c_.head_dim;
-    s_.attention.run(compute_, batch_, memory_, index, kind.window, s_.q.data(),
-                     s_.attended.row(0, width));
-    compute_.for_rows(tokens_,
-                      [&](int32_t t) { s_.attended.quantize_row(*compute_.kernels, t, width); });
-    add_to_residual(layer.o, s_.attended.view(tokens_, width), layer.post_attention_norm);
+    {
+      const ProfileScope scope = timed("q k v", tokens_, {&layer.q, &layer.k, &layer.v});
+      linear(compute_, s_.input.view(),
+             std::array{Linear{&layer.q, s_.q.data()}, Linear{&layer.k, s_.k.data()},
+                        Linear{&layer.v, s_.v.data()}});
+    }
+    {
+      const ProfileScope scope = timed("rope + kv store");
+      const RopeTable& rope = kind.local_rope ? s_.rope_local : s_.rope;
+      compute_.for_rows(tokens_, [&](int32_t t) { place_token(layer, index, rope, t); });
+    }
+    {
+      const ProfileScope scope = timed_attention(kind.window);
+      s_.attention.run(compute_, batch_, memory_, index, kind.window, s_.q.data(),
+                       s_.attended.row(0));
+      compute_.for_rows(tokens_,
+                        [&](int32_t t) { s_.attended.quantize_row(*compute_.kernels, t); });
+    }
+    add_to_residual("attention out", layer.o, s_.attended.view(), layer.post_attention_norm);
   }
 
   void feed_forward_sublayer(const LayerWeights& layer) {
     normalize(layer.feed_forward_norm);
-    linear(compute_, s_.input.view(tokens_, c_.embedding),
-           std::array{Linear{&layer.gate, s_.gate.data()}, Linear{&layer.up, s_.up.data()}});
-    const auto activate = c_.activation == GateActivation::kSilu ? compute_.kernels->silu_mul
-                                                                 : compute_.kernels->gelu_mul;
-    compute_.for_rows(tokens_, [&](int32_t t) {
-      const int64_t at = int64_t{t} * c_.feed_forward;
-      activate(s_.gate.data() + at, s_.up.data() + at, c_.feed_forward,
-               s_.gated.row(t, c_.feed_forward));
-      s_.gated.quantize_row(*compute_.kernels, t, c_.feed_forward);
-    });
-    add_to_residual(layer.down, s_.gated.view(tokens_, c_.feed_forward),
-                    layer.post_feed_forward_norm);
+    {
+      const ProfileScope scope = timed("gate up activate", tokens_, {&layer.gate, &layer.up});
+      const bool silu = c_.activation == GateActivation::kSilu;
+      gated_linear(compute_, s_.input.view(),
+                   {.gate = &layer.gate,
+                    .up = &layer.up,
+                    .down = &layer.down,
+                    .activate = silu ? compute_.kernels->silu_mul : compute_.kernels->gelu_mul,
+                    .gate_rows = s_.gate.data(),
+                    .up_rows = s_.up.data()},
+                   s_.gated);
+    }
+    add_to_residual("down", layer.down, s_.gated.view(), layer.post_feed_forward_norm);
   }
 
   // Logits of the rows that are asked for only.
   void output() {
     const auto rows = static_cast<int32_t>(batch_.logit_rows.size());
     if (rows == 0) return;
+    const ProfileScope scope = timed("output head", rows, {&w_.output});
+    s_.input.shape(*compute_.kernels, rows, c_.embedding, rows);
     compute_.for_rows(rows, [&](int32_t i) {
       compute_.kernels->rmsnorm(residual(batch_.logit_rows[i]), w_.output_norm.data(),
-                                c_.norm_epsilon, c_.embedding, s_.input.row(i, c_.embedding));
-      s_.input.quantize_row(*compute_.kernels, i, c_.embedding);
+                                c_.norm_epsilon, c_.embedding, s_.input.row(i));
+      s_.input.quantize_row(*compute_.kernels, i);
     });
-    linear(compute_, s_.input.view(rows, c_.embedding),
-           std::array{Linear{&w_.output, s_.logits.data()}});
+    linear(compute_, s_.input.view(), std::array{Linear{&w_.output, s_.logits.data()}});
   }
 
   const DecoderConfig& c_;

@@ -11,7 +11,7 @@
 namespace wok {
 namespace {
 
-constexpr int kLayoutVersion = 1;  // raise when pack.h's layout changes
+constexpr int kLayoutVersion = 2;  // raise when pack.h's layout changes
 constexpr size_t kMatrixAlignment = 64;
 
 size_t aligned(size_t n) {

@@ -13,6 +13,7 @@
 #include "layers/batch.h"
 #include "layers/compute.h"
 #include "layers/rope.h"
+#include "layers/step_profile.h"
 #include "models/model_info.h"
 #include "models/pack_file.h"
 #include "models/weights.h"
@@ -34,9 +35,13 @@ struct Workspace {
   ActivationBuffer gated;       // [tokens, feed_forward]
   RopeTable rope, rope_local;
   Attention attention;
-  std::vector<float> logits;  // [logit rows, vocab]
-  std::vector<uint8_t> scratch;
+  std::vector<float> logits;     // [logit rows, vocab]
+  std::vector<uint8_t> scratch;  // use aligned_scratch()
   size_t scratch_stride;
+  uint8_t* aligned_scratch() {
+    return scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+  }
+  StepProfile* profile = nullptr;  // where forward() notes its times; null: nowhere
 };
 
 struct ModelOptions {

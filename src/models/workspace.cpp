@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layers/gated.h"
 #include "models/model.h"
 
 namespace wok {
@@ -39,8 +40,8 @@ Workspace::Workspace(const DecoderConfig& c, const DecoderWeights& weights, int3
   attention.reserve({c.heads, c.kv_heads, c.head_dim, scale}, tokens, sequences);
   logits.resize(static_cast<size_t>(logit_rows) * c.vocab);
   const int32_t widest = std::max({c.embedding, q_width, c.feed_forward});
-  scratch_stride = (matmul_scratch_bytes(widest) + 127) / 128 * 128;
-  scratch.resize(scratch_stride * threads);
+  scratch_stride = (linear_scratch_bytes(widest) + 127) / 128 * 128;
+  scratch.resize(scratch_stride * threads + 64);
 }
 
 }  // namespace wok

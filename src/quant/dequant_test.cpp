@@ -66,13 +66,9 @@ TEST(WeightFormats, CodesMeanTheDequantizedValues) {
       PackBlock block{};
       format->codes(data.data(), part, block);
       for (int32_t c = 0; c < kBlockColumns; ++c) {
-        float value = block.scale[0] * block.code[c] + block.min;
-        if (format->family == Family::kInt6) value = block.scale[c / 16] * (block.code[c] - 32);
-        if (format->family == Family::kInt8) {
-          value = block.scale[0] * static_cast<int8_t>(block.code[c]);
-        }
+        const float value = unpacked_weight(format->family, block, c);
         const float expected = want[part * kBlockColumns + c];
-        const float size = std::fabs(block.min) + std::fabs(block.scale[0]) * 64;
+        const float size = std::fabs(block.min) + std::fabs(block.scale) * 64 + std::fabs(expected);
         ASSERT_NEAR(value, expected, 1e-6f * size) << format->name << " column " << c;
       }
     }
@@ -108,7 +104,13 @@ TEST(WeightFormats, PackedMatricesKeepTheirWeights) {
     x[300] = 1.0f;
     const Activations a{.f32 = x.data(), .rows = 1, .cols = kCols};
     std::vector<uint8_t> scratch(matmul_scratch_bytes(kCols));
-    plain.matmul({&m, &a, 0, kRows, y.data(), kRows, false, scratch.data()});
+    plain.matmul({.weights = &m,
+                  .x = &a,
+                  .row_end = 1,
+                  .panel_end = kRows,
+                  .y = y.data(),
+                  .y_stride = kRows,
+                  .scratch = scratch.data()});
     for (int32_t r = 0; r < kRows; ++r) {
       format->dequantize(rows.data() + r * format->row_bytes(kCols), want.data(), kCols);
       ASSERT_EQ(y[r], want[300]) << format->name << " row " << r;

@@ -17,13 +17,13 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
 }
 
 void codes(const uint8_t* block, int32_t, PackBlock& out) {
-  out.scale[0] = half_at(block);
-  out.min = -8.0f * out.scale[0];
+  out.scale = half_at(block);
   split_halves(block + 2, out.code);
 }
 
 }  // namespace
 
-const WeightFormat kWeightFormat_q4_0 = {"Q4_0", 2, 32, kBytes, Family::kInt4, dequantize, codes};
+const WeightFormat kWeightFormat_q4_0 = {"Q4_0",     2,    32, kBytes, Family::kInt4Zero,
+                                         dequantize, codes};
 
 }  // namespace wok

@@ -26,8 +26,10 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
 
 void codes(const uint8_t* block, int32_t part, PackBlock& out) {
   const KScale k = k_scale(block + 4, part);
-  out.scale[0] = half_at(block) * k.scale;
-  out.min = -half_at(block + 2) * k.min;
+  out.scale = half_at(block);
+  out.min = half_at(block + 2);
+  out.scale_code[0] = k.scale;
+  out.min_code = k.min;
   const uint8_t* run = block + 16 + part / 2 * 32;
   for (int j = 0; j < 32; ++j) {
     out.code[j] = static_cast<uint8_t>(part % 2 == 0 ? run[j] & 15 : run[j] >> 4);
@@ -36,6 +38,7 @@ void codes(const uint8_t* block, int32_t part, PackBlock& out) {
 
 }  // namespace
 
-const WeightFormat kWeightFormat_q4_k = {"Q4_K", 12, 256, kBytes, Family::kInt4, dequantize, codes};
+const WeightFormat kWeightFormat_q4_k = {"Q4_K",     12,   256, kBytes, Family::kInt4Super,
+                                         dequantize, codes};
 
 }  // namespace wok

@@ -18,14 +18,14 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
 }
 
 void codes(const uint8_t* block, int32_t, PackBlock& out) {
-  out.scale[0] = half_at(block);
-  out.min = -16.0f * out.scale[0];
+  out.scale = half_at(block);
   split_halves(block + 6, out.code);
   add_fifth_bits(block + 2, out.code);
 }
 
 }  // namespace
 
-const WeightFormat kWeightFormat_q5_0 = {"Q5_0", 6, 32, kBytes, Family::kInt5, dequantize, codes};
+const WeightFormat kWeightFormat_q5_0 = {"Q5_0",     6,    32, kBytes, Family::kInt5Zero,
+                                         dequantize, codes};
 
 }  // namespace wok

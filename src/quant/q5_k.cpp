@@ -29,13 +29,16 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
 
 void codes(const uint8_t* block, int32_t part, PackBlock& out) {
   const KScale k = k_scale(block + 4, part);
-  out.scale[0] = half_at(block) * k.scale;
-  out.min = -half_at(block + 2) * k.min;
+  out.scale = half_at(block);
+  out.min = half_at(block + 2);
+  out.scale_code[0] = k.scale;
+  out.min_code = k.min;
   for (int j = 0; j < 32; ++j) out.code[j] = code_at(block, part, j);
 }
 
 }  // namespace
 
-const WeightFormat kWeightFormat_q5_k = {"Q5_K", 13, 256, kBytes, Family::kInt5, dequantize, codes};
+const WeightFormat kWeightFormat_q5_k = {"Q5_K",     13,   256, kBytes, Family::kInt5Super,
+                                         dequantize, codes};
 
 }  // namespace wok

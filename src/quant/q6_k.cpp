@@ -31,13 +31,14 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
 }
 
 void codes(const uint8_t* block, int32_t part, PackBlock& out) {
-  out.scale[0] = scale_at(block, 2 * part);
-  out.scale[1] = scale_at(block, 2 * part + 1);
+  out.scale = half_at(block + 208);
+  for (int half = 0; half < 2; ++half) out.scale_code[half] = block[192 + 2 * part + half];
   for (int j = 0; j < 32; ++j) out.code[j] = code_at(block, part, j);
 }
 
 }  // namespace
 
-const WeightFormat kWeightFormat_q6_k = {"Q6_K", 14, 256, kBytes, Family::kInt6, dequantize, codes};
+const WeightFormat kWeightFormat_q6_k = {"Q6_K",     14,   256, kBytes, Family::kInt6Super,
+                                         dequantize, codes};
 
 }  // namespace wok

@@ -16,7 +16,7 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
 }
 
 void codes(const uint8_t* block, int32_t, PackBlock& out) {
-  out.scale[0] = half_at(block);
+  out.scale = half_at(block);
   std::memcpy(out.code, block + 2, 32);
 }
 

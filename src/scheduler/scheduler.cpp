@@ -158,7 +158,8 @@ void Scheduler::enter_tree(Sequence& s, int32_t from, int32_t to, bool ready) {
 
 void Scheduler::plan_prefill(Sequence& s, int32_t& budget) {
   if (!adopt_prefix(s) || budget <= 0) return;
-  int32_t count = std::min(s.length() - s.computed, budget);
+  const int32_t end_of_part = s.computed < s.prompt_tokens ? s.prompt_tokens : s.length();
+  int32_t count = std::min(end_of_part - s.computed, budget);
   // To a page's end where the budget reaches one: whole pages are ready for others sooner.
   const int32_t page_end = (s.computed + count) / kPageTokens * kPageTokens;
   if (s.computed + count < s.length() && page_end > s.computed) count = page_end - s.computed;

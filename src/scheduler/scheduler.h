@@ -1,6 +1,9 @@
 // Which tokens of which sequences a step computes. Pure logic over the page cache: no clock, no
 // thread, no tensor, so that recorded traces replay exactly.
 //
+// A chunk is of a prompt or of an output, never of both: the two are computed in different forms,
+// and a preempted sequence computes its tokens again in the form they had.
+//
 // A step takes every decoding sequence first, then prefill chunks in order of admission within a
 // token budget, then admits waiting ones (priority, then arrival). A sequence is admitted when its
 // prompt and a first stretch of output have pages; beyond that it competes for them, and when none
@@ -33,6 +36,8 @@ struct ScheduledChunk {
   int32_t begin = 0;  // first position computed
   int32_t count = 0;
   bool wants_logits = false;  // the chunk reaches the sequence's last token
+
+  bool of_prompt() const { return begin < sequence->prompt_tokens; }
 };
 
 class Scheduler {

@@ -6,7 +6,7 @@ linker keeps one copy of a weak symbol for the whole program, and may keep that 
 runs on every machine holds AVX-512 instructions. So these files must define none; what they use
 from headers has internal linkage (static, or an unnamed namespace) or is always inlined.
 
-    weak_symbols.py BUILD_FOLDER      checks its objects of src/kernels/*_{avx2,avx512,amx}.cpp
+    weak_symbols.py BUILD_FOLDER      checks its objects of src/kernels/*_{avx2,avxvnni,avx512,amx}.cpp
     weak_symbols.py --self-test       compiles a bad and a good file and judges them
 """
 
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-ISA_OBJECT = re.compile(r"kernels/(.*/)?[^/]*_(avx2|avx512|amx)[^/]*\.cpp\.o$")
+ISA_OBJECT = re.compile(r"kernels/(.*/)?[^/]*_(avx2|avxvnni|avx512|amx)[^/]*\.cpp\.o$")
 # V, W: weak definitions; u: unique global (an inline or template static variable).
 # Small letters v, w are weak references, which bring no code.
 LEAKING = {"V", "W", "u"}

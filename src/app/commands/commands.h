@@ -11,6 +11,7 @@
   X(list)               \
   X(show)               \
   X(rm)                 \
+  X(bench)              \
   X(version)            \
   X(completion)
 // clang-format on

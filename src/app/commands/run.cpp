@@ -135,12 +135,14 @@ void add_run_command(CLI::App& root, Context& context) {
               ->type_name("TOKENS"));
   setting(add_size_option(command, "--kv-memory", options->load.engine.kv_bytes,
                           "memory for the KV cache; 0 = what one conversation needs"));
+  setting(command->add_flag("--exact-prefill", options->load.engine.exact_prefill,
+                            "compute prompts as exactly as outputs: slower (docs/adr/0010)"));
   setting(command
               ->add_option("--threads", options->load.engine.threads,
                            "compute threads; 0 = the CPUs this process may use")
               ->check(CLI::Range(0, 4096)));
   setting(command->add_option("--isa", options->load.isa,
-                              "force avx2, avx512, amx or reference kernels"));
+                              "force avx2, avxvnni, avx512, amx or reference kernels"));
   setting(command->add_flag("--verbose", options->chat.verbose,
                             "time to the first token and tokens/s, on stderr"));
   command->footer(

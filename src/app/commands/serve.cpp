@@ -40,6 +40,7 @@ LoadOptions load_options(const ServeOptions& options) {
   load.engine.token_budget = options.token_budget;
   load.engine.itl_target_ms = options.itl_target_ms;
   load.engine.prefix_cache = options.prefix_cache;
+  load.engine.exact_prefill = options.exact_prefill;
   load.cache_dir = options.cache_dir;
   load.isa = options.isa;
   return load;

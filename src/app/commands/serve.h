@@ -29,6 +29,7 @@ struct ServeOptions {
   int32_t token_budget = 512;
   double itl_target_ms = 0;  // 0: automatic
   bool prefix_cache = true;
+  bool exact_prefill = false;
 
   std::string isa;        // "": the best this CPU has
   std::string cache_dir;  // pack files; "": keep none

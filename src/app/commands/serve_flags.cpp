@@ -66,9 +66,12 @@ void add_engine_flags(CLI::App* command, Context& context, ServeOptions& o) {
                            "time between two tokens of a stream to aim for; 0 = automatic")
               ->check(CLI::NonNegativeNumber)
               ->type_name("MS"));
+  setting(command->add_flag("--exact-prefill", o.exact_prefill,
+                            "compute prompts as exactly as outputs: slower (docs/adr/0010)"));
   setting(command->add_flag("--prefix-cache,!--no-prefix-cache", o.prefix_cache,
                             "compute shared prefixes once (on by default)"));
-  setting(command->add_option("--isa", o.isa, "force avx2, avx512, amx or reference kernels"));
+  setting(
+      command->add_option("--isa", o.isa, "force avx2, avxvnni, avx512, amx or reference kernels"));
 }
 
 int serve(const Context& context, ServeOptions options, const std::string& model) {

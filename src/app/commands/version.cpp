@@ -28,8 +28,8 @@ void add_version_command(CLI::App& root, Context& context) {
   const auto cpu = std::make_shared<bool>(false);
   const auto isa = std::make_shared<std::string>();
   command->add_flag("--cpu", *cpu, "which kernels were chosen on this machine, and why");
-  context.setting(command,
-                  command->add_option("--isa", *isa, "force avx2, avx512, amx or reference"));
+  context.setting(
+      command, command->add_option("--isa", *isa, "force avx2, avxvnni, avx512, amx or reference"));
   command->footer(
       "Examples:\n  wok version\n  wok version --cpu\n  WOK_ISA=avx2 wok version --cpu");
   command->callback(

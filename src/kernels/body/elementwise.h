@@ -64,9 +64,10 @@ void rmsnorm(const float* x, const float* weight, float eps, int32_t n, float* y
   zip_row(x, weight, n, y, [&](Float v, Float w) { return Simd::mul(Simd::mul(v, inverse), w); });
 }
 
-void quantize(const float* x, int32_t n, int8_t* q, float* scale, float* half_sum, float* sum) {
+void quantize(const float* x, int32_t n, int32_t e, int8_t* q, float* scale, float* half_sum,
+              float* sum) {
   constexpr int kVectors = 32 / kW;
-  for (int32_t b = 0; b < n / 32; ++b) {
+  for (int32_t b = 0; b < n / 32; ++b, q += 32 * e, scale += e, half_sum += 2 * e, sum += e) {
     Float v[kVectors];
     Float largest = Simd::zero();
     for (int i = 0; i < kVectors; ++i) {
@@ -75,18 +76,18 @@ void quantize(const float* x, int32_t n, int8_t* q, float* scale, float* half_su
     }
     const float absmax = Simd::reduce_max(largest);
     const float inverse = absmax > 0 ? 127.0f / absmax : 0.0f;
-    scale[b] = absmax / 127.0f;
+    *scale = absmax / 127.0f;
     Float total[2] = {Simd::zero(), Simd::zero()};
     for (int i = 0; i < kVectors; ++i) {
       const Float rounded = Simd::round(Simd::mul(v[i], Simd::set1(inverse)));
-      Simd::store_int8(q + 32 * b + i * kW, rounded);
+      Simd::store_int8(q + i * kW, rounded);
       total[i * kW / 16] = Simd::add(total[i * kW / 16], rounded);
     }
     // Sums of integers below 2^24: exact in float, whatever the order.
     const float first = Simd::reduce_add(total[0]), second = Simd::reduce_add(total[1]);
-    half_sum[2 * b] = scale[b] * first;
-    half_sum[2 * b + 1] = scale[b] * second;
-    sum[b] = scale[b] * (first + second);
+    half_sum[0] = *scale * first;
+    half_sum[1] = *scale * second;
+    *sum = *scale * (first + second);
   }
 }
 

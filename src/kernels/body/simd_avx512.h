@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/body/unroll.h"
+
 namespace wok {
 namespace {
 
@@ -16,6 +18,8 @@ struct Simd {
   using Float = __m512;
   using Int = __m512i;
   using Bytes = __m512i;
+  static constexpr bool kHasGroups = true;
+  static constexpr int kSignedOffset = 128;
 
   static Float zero() { return _mm512_setzero_ps(); }
   static Float set1(float v) { return _mm512_set1_ps(v); }
@@ -62,6 +66,18 @@ struct Simd {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
   }
 
+  static void store_uint8(uint8_t* p, Float v) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)));
+  }
+  static Float load_u8(const void* p) {
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))));
+  }
+  static Float load_i8(const void* p) {
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))));
+  }
+
   static Bytes load_bytes(const void* p) { return _mm512_loadu_si512(p); }
   static void store_bytes(void* p, Bytes v) { _mm512_storeu_si512(p, v); }
   static Bytes or_bytes(Bytes a, Bytes b) { return _mm512_or_si512(a, b); }
@@ -81,27 +97,83 @@ struct Simd {
     std::memcpy(&four, p, 4);
     return _mm512_set1_epi32(four);
   }
+  // sum + the products of unsigned a and signed b, four to a lane. Written as an instruction that
+  // changes its operand: from the intrinsic GCC 12 makes a copy of every sum, which no longer fit
+  // the registers then.
+  static Int dpbusd(Int sum, Int a, Bytes b) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+  }
   // VNNI sums four products into 32 bits at once, so kDepth does not matter here.
   template <int kDepth, int kGroups>
-  static Int dot_unsigned(const Bytes* w, const int8_t* a) {
+  WOK_INLINE static Int dot_unsigned(const Bytes* w, const int8_t* a) {
     __m512i total = _mm512_setzero_si512();
-    for (int g = 0; g < kGroups; ++g) {
-      total = _mm512_dpbusd_epi32(total, w[g], broadcast4(a + 4 * g));
-    }
+    unrolled<kGroups>([&](auto g)
+                          WOK_INLINE { total = dpbusd(total, w[g], broadcast4(a + 4 * g)); });
     return total;
   }
-  // dpbusd wants one unsigned operand: w + 128 for the codes, and 128 * sum(a) taken off again.
+  // dpbusd wants one unsigned operand: the codes + kSignedOffset. The caller takes kSignedOffset
+  // times the sum of the activations off again.
   template <int kGroups>
-  static Int dot_signed(const Bytes* w, const int8_t* a) {
+  WOK_INLINE static Int dot_signed(const Bytes* w, const int8_t* a) {
     const __m512i offset = _mm512_set1_epi8(static_cast<char>(0x80));
     __m512i total = _mm512_setzero_si512();
-    __m512i excess = _mm512_setzero_si512();
-    for (int g = 0; g < kGroups; ++g) {
-      const __m512i x = broadcast4(a + 4 * g);
-      total = _mm512_dpbusd_epi32(total, _mm512_xor_si512(w[g], offset), x);
-      excess = _mm512_dpbusd_epi32(excess, offset, x);
+    unrolled<kGroups>([&](auto g) WOK_INLINE {
+      total = dpbusd(total, _mm512_xor_si512(w[g], offset), broadcast4(a + 4 * g));
+    });
+    return total;
+  }
+
+  // For rounding codes to int8 (body/group_matmul.h), in words of 7 fraction bits.
+  static Int zero_int() { return _mm512_setzero_si512(); }
+  static Int load_int(const int32_t* p) { return _mm512_loadu_si512(p); }
+  static void store_int(int32_t* p, Int v) { _mm512_storeu_si512(p, v); }
+  static Int broadcast_int(const uint8_t* p) {
+    return broadcast4(reinterpret_cast<const int8_t*>(p));
+  }
+  // sum + the products of unsigned a and signed w, four to a lane.
+  static Int dot(Int sum, Int a, Bytes w) { return dpbusd(sum, a, w); }
+  static Int add_codes(Int sum, Bytes w) { return dpbusd(sum, _mm512_set1_epi8(1), w); }
+  static Int times_minus_128(Int v) {
+    return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(v, 7));
+  }
+  struct Rounding {
+    __m512i scale[2], min[2];  // of the words that unpacklo and unpackhi make of the bytes
+  };
+  // code -> round(code * scale + min); signed codes have no min and |scale| <= 1.
+  template <bool kSigned>
+  static Rounding rounding(Float scale, Float min) {
+    const __m512i s = words(_mm512_mul_ps(scale, _mm512_set1_ps(kSigned ? 16384.0f : 128.0f)));
+    __m512i m = _mm512_set1_epi16(64);
+    if constexpr (!kSigned) {
+      m = words(_mm512_fmadd_ps(min, _mm512_set1_ps(128.0f), _mm512_set1_ps(64.0f)));
     }
-    return _mm512_sub_epi32(total, excess);
+    return {{_mm512_shuffle_epi32(s, static_cast<_MM_PERM_ENUM>(0x50)),
+             _mm512_shuffle_epi32(s, static_cast<_MM_PERM_ENUM>(0xfa))},
+            {_mm512_shuffle_epi32(m, static_cast<_MM_PERM_ENUM>(0x50)),
+             _mm512_shuffle_epi32(m, static_cast<_MM_PERM_ENUM>(0xfa))}};
+  }
+  template <bool kSigned>
+  static Bytes round_codes(Bytes w, const Rounding& r) {
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i half[2];
+    if constexpr (kSigned) {
+      half[0] = _mm512_mulhrs_epi16(_mm512_unpacklo_epi8(zero, w), r.scale[0]);
+      half[1] = _mm512_mulhrs_epi16(_mm512_unpackhi_epi8(zero, w), r.scale[1]);
+    } else {
+      half[0] = _mm512_mullo_epi16(_mm512_unpacklo_epi8(w, zero), r.scale[0]);
+      half[1] = _mm512_mullo_epi16(_mm512_unpackhi_epi8(w, zero), r.scale[1]);
+    }
+    return _mm512_packs_epi16(_mm512_srai_epi16(_mm512_add_epi16(half[0], r.min[0]), 7),
+                              _mm512_srai_epi16(_mm512_add_epi16(half[1], r.min[1]), 7));
+  }
+
+ private:
+  // Both words of a lane are the lane's float, rounded.
+  static __m512i words(Float v) {
+    const __m512i ints = _mm512_cvtps_epi32(v);
+    return _mm512_or_si512(_mm512_and_si512(ints, _mm512_set1_epi32(0xffff)),
+                           _mm512_slli_epi32(ints, 16));
   }
 };
 

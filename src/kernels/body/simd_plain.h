@@ -14,6 +14,8 @@ namespace {
 struct Simd {
   static constexpr int kWidth = 16;
   static constexpr const char* kName = "plain16";
+  static constexpr bool kHasGroups = true;
+  static constexpr int kSignedOffset = 0;
   struct Float {
     float v[kWidth];
   };
@@ -112,6 +114,16 @@ struct Simd {
     for (int i = 0; i < kWidth; ++i) p[i] = static_cast<int8_t>(a.v[i]);
   }
 
+  static void store_uint8(uint8_t* p, Float a) {
+    for (int i = 0; i < kWidth; ++i) p[i] = static_cast<uint8_t>(a.v[i]);
+  }
+  static Float load_u8(const void* p) {
+    return map([&](int i) { return static_cast<float>(static_cast<const uint8_t*>(p)[i]); });
+  }
+  static Float load_i8(const void* p) {
+    return map([&](int i) { return static_cast<float>(static_cast<const int8_t*>(p)[i]); });
+  }
+
   static Bytes load_bytes(const void* p) {
     Bytes r;
     std::memcpy(r.v, p, sizeof(r.v));
@@ -150,6 +162,55 @@ struct Simd {
       r.v[byte / 4] += static_cast<int8_t>(w[group].v[byte]) * a[4 * group + byte % 4];
     }
     return r;
+  }
+
+  static Int zero_int() { return {}; }
+  static Int load_int(const int32_t* p) {
+    Int r;
+    std::memcpy(r.v, p, sizeof(r.v));
+    return r;
+  }
+  static void store_int(int32_t* p, Int a) { std::memcpy(p, a.v, sizeof(a.v)); }
+  static Int broadcast_int(const uint8_t* p) {
+    Int r;
+    for (int32_t& lane : r.v) std::memcpy(&lane, p, 4);
+    return r;
+  }
+  static Int dot(Int sum, Int a, Bytes w) {
+    uint8_t bytes[kWidth * 4];
+    std::memcpy(bytes, a.v, sizeof(bytes));
+    for (int i = 0; i < kWidth * 4; ++i) sum.v[i / 4] += bytes[i] * static_cast<int8_t>(w.v[i]);
+    return sum;
+  }
+  static Int add_codes(Int sum, Bytes w) {
+    for (int i = 0; i < kWidth * 4; ++i) sum.v[i / 4] += static_cast<int8_t>(w.v[i]);
+    return sum;
+  }
+  static Int times_minus_128(Int a) {
+    for (int32_t& lane : a.v) lane *= -128;
+    return a;
+  }
+  struct Rounding {
+    int32_t scale[kWidth], min[kWidth];
+  };
+  template <bool kSigned>
+  static Rounding rounding(Float scale, Float min) {
+    Rounding r;
+    for (int i = 0; i < kWidth; ++i) {
+      r.scale[i] = static_cast<int32_t>(std::nearbyint(scale.v[i] * (kSigned ? 16384 : 128)));
+      r.min[i] = 64;
+      if (!kSigned) r.min[i] = static_cast<int32_t>(std::nearbyint(std::fma(min.v[i], 128, 64)));
+    }
+    return r;
+  }
+  template <bool kSigned>
+  static Bytes round_codes(Bytes w, const Rounding& r) {
+    return map_bytes([&](int i) {
+      const int row = i / 4;
+      const int word = kSigned ? (static_cast<int8_t>(w.v[i]) * 256 * r.scale[row] + 16384) >> 15
+                               : w.v[i] * r.scale[row];
+      return (word + r.min[row]) >> 7;
+    });
   }
 };
 

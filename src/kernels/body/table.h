@@ -15,6 +15,7 @@ constexpr KernelTable kBodyTable = {
     .matmul = matmul,
     .rmsnorm = rmsnorm,
     .quantize = quantize,
+    .quantize_group = Simd::kHasGroups ? quantize_group : nullptr,
     .rope_interleaved = rope_interleaved,
     .rope_halves = rope_halves,
     .silu_mul = silu_mul,

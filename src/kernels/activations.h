@@ -1,0 +1,60 @@
+// Owns activation rows in all the forms a table's matmul reads; sized once, filled every step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace wok {
+
+class ActivationBuffer {
+ public:
+  void reserve(int32_t rows, int32_t cols) {
+    // Columns of an int8 row are padded to whole blocks; float-only matrices may have others.
+    const auto padded = static_cast<size_t>((cols + 31) / 32 * 32) * static_cast<size_t>(rows);
+    f32_.resize(padded);
+    q_.resize(padded);
+    scale_.resize(padded / 32);
+    half_sum_.resize(padded / 16);
+    sum_.resize(padded / 32);
+  }
+
+  // Says what is in it from now on: rows of `cols` columns, the first `exact_rows` of them in the
+  // form that decode reads.
+  void shape(const KernelTable& kernels, int32_t rows, int32_t cols, int32_t exact_rows) {
+    if (kernels.quantize_group == nullptr) exact_rows = rows;
+    view_ = {f32_.data(), q_.data(), scale_.data(), half_sum_.data(),
+             sum_.data(), rows,      cols,          exact_rows};
+  }
+  const Activations& view() const { return view_; }
+  float* row(int32_t r) { return f32_.data() + static_cast<int64_t>(r) * view_.cols; }
+
+  // Where the prompt form of row r >= exact_rows lies: codes [cols], scale [groups].
+  uint8_t* group_codes(int32_t r) {
+    return reinterpret_cast<uint8_t*>(q_.data()) + static_cast<int64_t>(r) * view_.cols;
+  }
+  float* group_scale(int32_t r) {
+    return scale_.data() + static_cast<int64_t>(r) * (view_.cols / kBlockColumns);
+  }
+
+  // Fills the int8 form of one row; nothing to do where the columns are no whole blocks.
+  void quantize_row(const KernelTable& kernels, int32_t r) {
+    const int32_t cols = view_.cols, e = view_.exact_rows;
+    if (kernels.panel_rows == 0 || cols % kBlockColumns != 0) return;
+    if (r >= e) {
+      kernels.quantize_group(row(r), cols, group_codes(r), group_scale(r));
+      return;
+    }
+    kernels.quantize(row(r), cols, e, q_.data() + static_cast<int64_t>(r) * kBlockColumns,
+                     scale_.data() + r, half_sum_.data() + static_cast<int64_t>(r) * 2,
+                     sum_.data() + r);
+  }
+
+ private:
+  std::vector<float> f32_, scale_, half_sum_, sum_;
+  std::vector<int8_t> q_;
+  Activations view_;
+};
+
+}  // namespace wok
