@@ -46,7 +46,8 @@ struct Architecture {
 
 #define WOK_ARCHITECTURES(X) \
   X(llama)                   \
-  X(gemma3)
+  X(gemma3)                  \
+  X(qwen3)
 
 #define WOK_DECLARE_ARCH(id) extern const Architecture kArchitecture_##id;
 WOK_ARCHITECTURES(WOK_DECLARE_ARCH)

@@ -40,6 +40,7 @@ void expect_refused(const EditedModel& model, ErrorKind kind, const std::string&
 TEST(Load, TheUndamagedModelsLoad) {
   expect_loads(EditedModel(), "llama");
   expect_loads(EditedModel(test::tiny_gemma()), "gemma3");
+  expect_loads(EditedModel(test::tiny_qwen3()), "qwen3");
 }
 
 TEST(Load, MissingKeysOneByOne) {
@@ -61,7 +62,7 @@ TEST(Load, MissingKeysOneByOne) {
 }
 
 TEST(Load, KeysOfAnotherTypeOneByOne) {
-  for (const auto& shape : {test::TinyShape{}, test::tiny_gemma()}) {
+  for (const auto& shape : {test::TinyShape{}, test::tiny_gemma(), test::tiny_qwen3()}) {
     for (const std::string& key : EditedModel(shape).keys()) {
       EditedModel model(shape);
       if (key == "general.architecture") {
@@ -183,11 +184,11 @@ TEST(Load, RopeFactors) {
 }
 
 TEST(Load, ArchitecturesWokDoesNotKnowAreToldWhichItDoes) {
-  for (const char* name : {"qwen2", "", "LLAMA"}) {
+  for (const char* name : {"qwen2", "qwen3moe", "", "LLAMA"}) {
     EditedModel model;
     model.text("general.architecture", name);
     expect_refused(model, ErrorKind::kUnsupported,
-                   "architecture '" + std::string(name) + "'; wok runs llama, gemma3");
+                   "architecture '" + std::string(name) + "'; wok runs llama, gemma3, qwen3");
   }
 }
 
@@ -195,6 +196,11 @@ TEST(Load, DeviationsWokDoesNotRun) {
   EditedModel experts;
   experts.whole("llama.expert_count", 8);
   expect_refused(experts, ErrorKind::kUnsupported, "mixture of experts");
+  EditedModel embedder;
+  embedder.whole("llama.pooling_type", 3);
+  expect_refused(embedder, ErrorKind::kUnsupported, "llama.pooling_type is 3");
+  embedder.whole("llama.pooling_type", 0);
+  expect_loads(embedder, "no pooling");
   EditedModel capped(test::tiny_gemma());
   capped.real("gemma3.final_logit_softcapping", 30);
   expect_refused(capped, ErrorKind::kUnsupported, "caps its logits");
@@ -206,7 +212,7 @@ TEST(Load, DeviationsWokDoesNotRun) {
 }
 
 TEST(Load, MissingTensorsOneByOne) {
-  for (const auto& shape : {test::TinyShape{}, test::tiny_gemma()}) {
+  for (const auto& shape : {test::TinyShape{}, test::tiny_gemma(), test::tiny_qwen3()}) {
     const EditedModel whole(shape);
     for (size_t i = 0; i < whole.tensors.size(); ++i) {
       EditedModel model = whole;
@@ -218,7 +224,7 @@ TEST(Load, MissingTensorsOneByOne) {
 }
 
 TEST(Load, WrongShapesOneByOne) {
-  for (const auto& shape : {test::TinyShape{}, test::tiny_gemma()}) {
+  for (const auto& shape : {test::TinyShape{}, test::tiny_gemma(), test::tiny_qwen3()}) {
     const EditedModel whole(shape);
     for (size_t i = 0; i < whole.tensors.size(); ++i) {
       EditedModel model = whole;

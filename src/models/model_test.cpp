@@ -1,4 +1,4 @@
-// Properties of the forward pass, bit for bit, on small synthetic models of both architectures and
+// Properties of the forward pass, bit for bit, on small synthetic models of each architecture and
 // every instruction set of this machine.
 #include "models/model.h"
 
@@ -90,7 +90,7 @@ class Forward : public testing::TestWithParam<std::tuple<std::string, std::strin
  protected:
   TinyModel tiny() const {
     const auto& [isa, kind] = GetParam();
-    TinyShape shape = kind == "gemma3" ? test::tiny_gemma() : TinyShape{};
+    TinyShape shape = test::tiny_shape(kind);
     if (kind == "llama_f16") shape.type = "F16";
     return make_tiny(shape, isa);
   }
@@ -134,7 +134,7 @@ TEST_P(Forward, AloneEqualsBatched) {
 
 TEST_P(Forward, NumberOfThreadsDoesNotMatter) {
   const auto& [isa, kind] = GetParam();
-  const TinyShape shape = kind == "gemma3" ? test::tiny_gemma() : TinyShape{};
+  const TinyShape shape = test::tiny_shape(kind);
   const TinyModel one = make_tiny(shape, isa, 1, 1), four = make_tiny(shape, isa, 1, 4);
   const auto tokens = prompt(70, 6);
   EXPECT_EQ(Bench(one, {tokens}, 0).step({{0, 0, 70}}),
@@ -143,7 +143,7 @@ TEST_P(Forward, NumberOfThreadsDoesNotMatter) {
 
 TEST_P(Forward, AgreesWithTheReferenceKernels) {
   const auto& [isa, kind] = GetParam();
-  TinyShape shape = kind == "gemma3" ? test::tiny_gemma() : TinyShape{};
+  TinyShape shape = test::tiny_shape(kind);
   if (kind == "llama_f16") shape.type = "F16";
   const TinyModel fast = tiny(), plain = make_tiny(shape, "reference");
   const auto tokens = prompt(80, 7);
@@ -161,7 +161,7 @@ TEST_P(Forward, AgreesWithTheReferenceKernels) {
 
 INSTANTIATE_TEST_SUITE_P(Isas, Forward,
                          testing::Combine(testing::ValuesIn(isas()),
-                                          testing::Values("llama", "llama_f16", "gemma3")),
+                                          testing::Values("llama", "llama_f16", "gemma3", "qwen3")),
                          [](const auto& test) {
                            return std::get<0>(test.param) + "_" + std::get<1>(test.param);
                          });
