@@ -64,7 +64,7 @@ void check(std::span<const uint8_t> bytes) {
 // The header of a model of one layer, with a tokenizer of a few tokens.
 std::vector<uint8_t> seed(unsigned variant) {
   test::TinyShape shape;
-  shape.architecture = std::array{"llama", "gemma3", "qwen3"}[variant / 4 % 3];
+  shape.architecture = std::array{"llama", "gemma3", "qwen2", "qwen3"}[variant / 4 % 4];
   shape.layers = 1;
   shape.embedding = shape.feed_forward = 32;
   shape.heads = 2;

@@ -125,7 +125,8 @@ std::vector<Case> cases() {
     // fast ones.
     all.push_back({"smollm2", "smollm2", "logits_smollm2.json", isa, 60});
     all.push_back({"gemma3", "gemma3:270m", "logits_gemma3_270m.json", isa, 60});
-    // Qwen 3's norms and its own head size; Llama 3's RoPE factors.
+    // Qwen 2's biases; Qwen 3's norms and its own head size; Llama 3's RoPE factors.
+    all.push_back({"tiny_qwen2", "tiny_qwen2.gguf", "logits_tiny_qwen2.json", isa, 1000});
     all.push_back({"tiny_qwen3", "tiny_qwen3.gguf", "logits_tiny_qwen3.json", isa, 1000});
     all.push_back({"tiny_llama", "tiny_llama.gguf", "logits_tiny_llama.json", isa, 1000});
   }

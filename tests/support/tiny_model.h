@@ -30,7 +30,7 @@ class TinyWriter {
 
   std::vector<uint8_t> bytes() {
     const std::string a = s_.architecture + ".";
-    const bool gemma = s_.architecture == "gemma3", qwen = s_.architecture == "qwen3";
+    const bool gemma = s_.architecture == "gemma3", qwen3 = s_.architecture == "qwen3";
     out_.key("general.architecture", s_.architecture);
     out_.key("general.name", std::string("tiny"));
     out_.key(a + "block_count", static_cast<uint32_t>(s_.layers));
@@ -54,11 +54,16 @@ class TinyWriter {
       matrix(b + "attn_k.weight", s_.embedding, kv);
       matrix(b + "attn_v.weight", s_.embedding, kv);
       matrix(b + "attn_output.weight", q, s_.embedding);
+      if (s_.architecture == "qwen2") {
+        norm(b + "attn_q.bias", q);
+        norm(b + "attn_k.bias", kv);
+        norm(b + "attn_v.bias", kv);
+      }
       norm(b + "ffn_norm.weight", s_.embedding);
       matrix(b + "ffn_gate.weight", s_.embedding, s_.feed_forward);
       matrix(b + "ffn_up.weight", s_.embedding, s_.feed_forward);
       matrix(b + "ffn_down.weight", s_.feed_forward, s_.embedding);
-      if (gemma || qwen) {
+      if (gemma || qwen3) {
         norm(b + "attn_q_norm.weight", s_.head_dim);
         norm(b + "attn_k_norm.weight", s_.head_dim);
       }
@@ -163,7 +168,9 @@ inline TinyShape tiny_qwen3() {
 inline TinyShape tiny_shape(const std::string& architecture) {
   if (architecture == "gemma3") return tiny_gemma();
   if (architecture == "qwen3") return tiny_qwen3();
-  return {};
+  TinyShape shape;
+  shape.architecture = architecture;
+  return shape;
 }
 
 struct TinyModel {

@@ -1,4 +1,4 @@
-"""The Llama, Gemma 3 and Qwen 3 decoders in NumPy, written to be read beside the papers.
+"""The Llama, Gemma 3, Qwen 2 and Qwen 3 decoders in NumPy, written to be read beside the papers.
 
 This is the reference the C++ engine is judged by, so it shares nothing with it: the
 weights come from the `gguf` package's own dequantizers, activations stay in floating
@@ -56,8 +56,9 @@ def metadata(reader: gguf.GGUFReader) -> dict[str, Any]:
 def read_settings(meta: dict[str, Any]) -> Settings:
     """Reads hyperparameters, and refuses files with features this reference lacks."""
     arch = meta["general.architecture"]
-    if arch not in ("llama", "gemma3", "qwen3"):
-        raise SystemExit(f"architecture '{arch}': expected llama, gemma3 or qwen3")
+    known = ("llama", "gemma3", "qwen2", "qwen3")
+    if arch not in known:
+        raise SystemExit(f"architecture '{arch}': expected one of {', '.join(known)}")
     scaling = [key for key in meta if key.startswith(f"{arch}.rope.scaling")]
     if scaling:
         raise SystemExit(f"rope scaling is not in this reference: {scaling}")
@@ -151,6 +152,9 @@ class Decoder:
             values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
             self.weights[tensor.name] = values.astype(dtype, copy=False)
         self.rope_divisors = self.weights.get("rope_freqs.weight", 1.0)
+        biases = [name for name in self.weights if name.endswith(".bias")]
+        if biases and self.settings.architecture != "qwen2":
+            raise SystemExit(f"biases are not in this reference: {biases[0]}")
         self.embedding = self.weights["token_embd.weight"]
         self.output = self.weights.get("output.weight", self.embedding)
 
@@ -177,9 +181,14 @@ class Decoder:
         w = self._layer_weights(layer)
         tokens = len(positions)
         normed = rms_norm(x, w("attn_norm"), s.eps)
-        q = (normed @ w("attn_q").T).reshape(tokens, s.heads, s.head_dim)
-        k = (normed @ w("attn_k").T).reshape(tokens, s.kv_heads, s.head_dim)
-        v = (normed @ w("attn_v").T).reshape(tokens, s.kv_heads, s.head_dim)
+        q, k, v = (normed @ w(name).T for name in ("attn_q", "attn_k", "attn_v"))
+        if s.architecture == "qwen2":
+            q = q + self.weights[f"blk.{layer}.attn_q.bias"]
+            k = k + self.weights[f"blk.{layer}.attn_k.bias"]
+            v = v + self.weights[f"blk.{layer}.attn_v.bias"]
+        q = q.reshape(tokens, s.heads, s.head_dim)
+        k = k.reshape(tokens, s.kv_heads, s.head_dim)
+        v = v.reshape(tokens, s.kv_heads, s.head_dim)
         if s.has_qk_norm:
             q = rms_norm(q, w("attn_q_norm"), s.eps)
             k = rms_norm(k, w("attn_k_norm"), s.eps)

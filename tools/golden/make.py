@@ -83,7 +83,7 @@ def write(path: str, document: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", help="GGUF file of a Llama, Gemma 3 or Qwen 3 model")
+    parser.add_argument("model", help="GGUF file of a Llama, Gemma 3, Qwen 2 or Qwen 3 model")
     parser.add_argument("output", help="JSON file to write")
     args = parser.parse_args()
 

@@ -57,6 +57,8 @@ def values(tensor: Tensor, shape: Shape, kind: gguf.GGMLQuantizationType, seed: 
         return shape.rope.divisors(shape.rope_base, shape.head_dim)
     if len(tensor.dims) > 1:
         return random_matrix(kind, tensor.dims, 1 / math.sqrt(tensor.dims[-1]), random)
+    if tensor.name.endswith(".bias"):
+        return random.uniform(-2, 2, tensor.dims).astype(np.float32)
     centre = NORMS.get(tensor.name.split(".")[-2], 1.0)
     return (centre * random.uniform(0.75, 1.25, tensor.dims)).astype(np.float32)
 

@@ -90,6 +90,8 @@ SHAPES = {
                           1e5, 1e-5, tied=True),
     "llama-3.2-1b": Shape("llama", "llama3", 16, 2048, 8192, 32, 8, 64, 128256, 128000, 131072,
                           5e5, 1e-5, tied=True, rope=Llama3Rope(32, 1, 4, 8192)),
+    "qwen2.5-0.5b": Shape("qwen2", "qwen", 24, 896, 4864, 14, 2, 64, 151936, 151643, 32768,
+                          1e6, 1e-6, tied=True),
     "qwen3-0.6b": Shape("qwen3", "qwen", 28, 1024, 3072, 16, 8, 128, 151936, 151643, 40960,
                         1e6, 1e-6, tied=True),
     "qwen3-8b": Shape("qwen3", "qwen", 36, 4096, 12288, 32, 8, 128, 151936, 151643, 40960,
@@ -99,6 +101,8 @@ SHAPES = {
                            experts=128, experts_used=8, expert_feed_forward=768),
     "tiny-llama": Shape("llama", "llama3", rope_base=5e5, eps=1e-5,
                         rope=Llama3Rope(32, 1, 4, 8192), **TINY),
+    # llama.cpp takes no other head size for it than width / heads.
+    "tiny-qwen2": Shape("qwen2", "qwen", rope_base=1e6, eps=1e-6, **(TINY | dict(head_dim=16))),
     "tiny-qwen3": Shape("qwen3", "qwen", rope_base=1e6, eps=1e-6, **TINY),
     "tiny-qwen3moe": Shape("qwen3moe", "qwen", rope_base=1e6, eps=1e-6, experts=4,
                            experts_used=2, expert_feed_forward=32, **TINY),
@@ -118,7 +122,11 @@ def _layer(s: Shape, i: int) -> Iterator[Tensor]:
     yield tensor("attn_k", kv, s.width)
     yield tensor("attn_v", kv, s.width)
     yield tensor("attn_output", s.width, q)
-    if s.architecture != "llama":
+    if s.architecture == "qwen2":
+        yield Tensor(f"blk.{i}.attn_q.bias", (q,), i)
+        yield Tensor(f"blk.{i}.attn_k.bias", (kv,), i)
+        yield Tensor(f"blk.{i}.attn_v.bias", (kv,), i)
+    if s.architecture in ("qwen3", "qwen3moe", "gemma3"):
         yield tensor("attn_q_norm", s.head_dim)
         yield tensor("attn_k_norm", s.head_dim)
     if s.architecture == "gemma3":
