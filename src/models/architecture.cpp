@@ -98,6 +98,14 @@ Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arc
   WOK_TRY(epsilon, read.number("attention.layer_norm_rms_epsilon", 0, 1, 1e-5));
   WOK_TRY(base, read.number("rope.freq_base", 1, 1e12, 10000));
   WOK_TRY(scale, read_rope_scale(file, arch));
+  // Embedding models and rerankers go by their decoder's name; their output is no logits.
+  WOK_TRY(pooling, file.get_int(arch + ".pooling_type"));
+  if (pooling.value_or(0) != 0) {
+    return unsupported(
+        fmt::format("'{}' is an embedding model or a reranker ({}.pooling_type is {}), which wok "
+                    "does not run",
+                    file.path(), arch, *pooling));
+  }
   if (head_dim != value_dim || head_dim % 16 != 0 || rope_dims % 2 != 0) {
     return unsupported(
         fmt::format("'{}': heads of {} (keys) and {} (values), rotating {}; wok runs "

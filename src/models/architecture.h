@@ -32,6 +32,7 @@ struct DecoderConfig {
   GateActivation activation = GateActivation::kSilu;
   // Deviations; the defaults are the baseline's.
   double rope_base_local = 0;
+  bool qkv_bias = false;    // a bias is added to queries, keys and values
   bool qk_norm = false;     // RMSNorm of each query and key head before RoPE
   bool post_norms = false;  // RMSNorm of a sublayer's output before the residual
   float embedding_scale = 1;
@@ -46,7 +47,9 @@ struct Architecture {
 
 #define WOK_ARCHITECTURES(X) \
   X(llama)                   \
-  X(gemma3)
+  X(gemma3)                  \
+  X(qwen2)                   \
+  X(qwen3)
 
 #define WOK_DECLARE_ARCH(id) extern const Architecture kArchitecture_##id;
 WOK_ARCHITECTURES(WOK_DECLARE_ARCH)

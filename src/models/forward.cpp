@@ -114,19 +114,25 @@ class Forward {
     kernel(x, rope.cos(token), rope.sin(token), c_.rope_dims);
   }
 
-  // Norm and rotation of one token's queries and keys, and its place in the KV pages.
+  // Biases, norm and rotation of one token's queries and keys, and its place in the KV pages.
   void place_token(const LayerWeights& layer, int32_t index, const RopeTable& rope, int32_t t) {
     const KernelTable& kernels = *compute_.kernels;
     const int32_t dim = c_.head_dim;
+    const int32_t kv_width = c_.kv_heads * dim;
     float* q = s_.q.data() + int64_t{t} * c_.heads * dim;
+    float* k = s_.k.data() + int64_t{t} * kv_width;
+    float* v = s_.v.data() + int64_t{t} * kv_width;
+    if (c_.qkv_bias) {
+      kernels.add(layer.q_bias.data(), c_.heads * dim, q);
+      kernels.add(layer.k_bias.data(), kv_width, k);
+      kernels.add(layer.v_bias.data(), kv_width, v);
+    }
     for (int32_t h = 0; h < c_.heads; ++h, q += dim) {
       if (c_.qk_norm) kernels.rmsnorm(q, layer.q_norm.data(), c_.norm_epsilon, dim, q);
       rotate(q, rope, t);
     }
     const KvKernels& kv = kernels.*memory_.shape().format->kernels;
     const int32_t* pages = batch_.sequences[batch_.token_sequence[t]].page_table;
-    float* k = s_.k.data() + int64_t{t} * c_.kv_heads * dim;
-    const float* v = s_.v.data() + int64_t{t} * c_.kv_heads * dim;
     for (int32_t h = 0; h < c_.kv_heads; ++h, k += dim, v += dim) {
       if (c_.qk_norm) kernels.rmsnorm(k, layer.k_norm.data(), c_.norm_epsilon, dim, k);
       rotate(k, rope, t);

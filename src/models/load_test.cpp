@@ -25,6 +25,13 @@ Status load(const std::vector<uint8_t>& bytes) {
   return Ok{};
 }
 
+// One of each architecture.
+std::vector<test::TinyShape> every_shape() {
+  std::vector<test::TinyShape> shapes;
+  for (const Architecture* a : architectures()) shapes.push_back(test::tiny_shape(a->name));
+  return shapes;
+}
+
 void expect_loads(const EditedModel& model, const std::string& what) {
   const Status status = load(model.bytes());
   EXPECT_TRUE(status.ok()) << what << ": " << (status.ok() ? "" : status.error().message);
@@ -38,8 +45,9 @@ void expect_refused(const EditedModel& model, ErrorKind kind, const std::string&
 }
 
 TEST(Load, TheUndamagedModelsLoad) {
-  expect_loads(EditedModel(), "llama");
-  expect_loads(EditedModel(test::tiny_gemma()), "gemma3");
+  for (const auto& shape : every_shape()) {
+    expect_loads(EditedModel(shape), shape.architecture);
+  }
 }
 
 TEST(Load, MissingKeysOneByOne) {
@@ -61,7 +69,7 @@ TEST(Load, MissingKeysOneByOne) {
 }
 
 TEST(Load, KeysOfAnotherTypeOneByOne) {
-  for (const auto& shape : {test::TinyShape{}, test::tiny_gemma()}) {
+  for (const auto& shape : every_shape()) {
     for (const std::string& key : EditedModel(shape).keys()) {
       EditedModel model(shape);
       if (key == "general.architecture") {
@@ -183,11 +191,12 @@ TEST(Load, RopeFactors) {
 }
 
 TEST(Load, ArchitecturesWokDoesNotKnowAreToldWhichItDoes) {
-  for (const char* name : {"qwen2", "", "LLAMA"}) {
+  for (const char* name : {"qwen2moe", "qwen3moe", "", "LLAMA"}) {
     EditedModel model;
     model.text("general.architecture", name);
-    expect_refused(model, ErrorKind::kUnsupported,
-                   "architecture '" + std::string(name) + "'; wok runs llama, gemma3");
+    expect_refused(
+        model, ErrorKind::kUnsupported,
+        "architecture '" + std::string(name) + "'; wok runs llama, gemma3, qwen2, qwen3");
   }
 }
 
@@ -195,6 +204,11 @@ TEST(Load, DeviationsWokDoesNotRun) {
   EditedModel experts;
   experts.whole("llama.expert_count", 8);
   expect_refused(experts, ErrorKind::kUnsupported, "mixture of experts");
+  EditedModel embedder;
+  embedder.whole("llama.pooling_type", 3);
+  expect_refused(embedder, ErrorKind::kUnsupported, "llama.pooling_type is 3");
+  embedder.whole("llama.pooling_type", 0);
+  expect_loads(embedder, "no pooling");
   EditedModel capped(test::tiny_gemma());
   capped.real("gemma3.final_logit_softcapping", 30);
   expect_refused(capped, ErrorKind::kUnsupported, "caps its logits");
@@ -206,7 +220,7 @@ TEST(Load, DeviationsWokDoesNotRun) {
 }
 
 TEST(Load, MissingTensorsOneByOne) {
-  for (const auto& shape : {test::TinyShape{}, test::tiny_gemma()}) {
+  for (const auto& shape : every_shape()) {
     const EditedModel whole(shape);
     for (size_t i = 0; i < whole.tensors.size(); ++i) {
       EditedModel model = whole;
@@ -218,7 +232,7 @@ TEST(Load, MissingTensorsOneByOne) {
 }
 
 TEST(Load, WrongShapesOneByOne) {
-  for (const auto& shape : {test::TinyShape{}, test::tiny_gemma()}) {
+  for (const auto& shape : every_shape()) {
     const EditedModel whole(shape);
     for (size_t i = 0; i < whole.tensors.size(); ++i) {
       EditedModel model = whole;
@@ -252,6 +266,9 @@ TEST(Load, BiasesAreNotDroppedSilently) {
   EditedModel model;
   model.add_vector("blk.0.attn_q.bias", std::vector<float>(64));
   expect_refused(model, ErrorKind::kUnsupported, "has biases ('blk.0.attn_q.bias')");
+  EditedModel other(test::tiny_shape("qwen2"));
+  other.add_vector("blk.0.attn_output.bias", std::vector<float>(64));
+  expect_refused(other, ErrorKind::kUnsupported, "has biases ('blk.0.attn_output.bias')");
 }
 
 TEST(Load, AVocabularyWithinBounds) {

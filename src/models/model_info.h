@@ -9,7 +9,7 @@
 namespace wok {
 
 struct ModelInfo {
-  std::string architecture;  // "llama", "gemma3"
+  std::string architecture;  // "llama", "gemma3", "qwen3"
   std::string name;          // general.name, or the file's name
   int32_t layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
   int32_t embedding = 0, feed_forward = 0, vocab = 0;

@@ -1,4 +1,4 @@
-// Properties of the forward pass, bit for bit, on small synthetic models of both architectures and
+// Properties of the forward pass, bit for bit, on small synthetic models of each architecture and
 // every instruction set of this machine.
 #include "models/model.h"
 
@@ -90,13 +90,19 @@ std::vector<std::string> isas() {
   return names;
 }
 
+// kind: an architecture, or "llama_f16".
+TinyShape shape_of(const std::string& kind) {
+  if (kind != "llama_f16") return test::tiny_shape(kind);
+  TinyShape shape;
+  shape.type = "F16";
+  return shape;
+}
+
 class Forward : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   TinyModel tiny() const {
     const auto& [isa, kind] = GetParam();
-    TinyShape shape = kind == "gemma3" ? test::tiny_gemma() : TinyShape{};
-    if (kind == "llama_f16") shape.type = "F16";
-    return make_tiny(shape, isa);
+    return make_tiny(shape_of(kind), isa);
   }
 };
 
@@ -157,7 +163,7 @@ TEST_P(Forward, OutputsBesidePromptsEqualThemselvesAlone) {
 
 TEST_P(Forward, NumberOfThreadsDoesNotMatter) {
   const auto& [isa, kind] = GetParam();
-  const TinyShape shape = kind == "gemma3" ? test::tiny_gemma() : TinyShape{};
+  const TinyShape shape = shape_of(kind);
   const TinyModel one = make_tiny(shape, isa, 1, 1), four = make_tiny(shape, isa, 1, 4);
   const auto tokens = prompt(70, 6);
   EXPECT_EQ(Bench(one, {tokens}, 0).step({{0, 0, 70}}),
@@ -166,8 +172,7 @@ TEST_P(Forward, NumberOfThreadsDoesNotMatter) {
 
 TEST_P(Forward, AgreesWithTheReferenceKernels) {
   const auto& [isa, kind] = GetParam();
-  TinyShape shape = kind == "gemma3" ? test::tiny_gemma() : TinyShape{};
-  if (kind == "llama_f16") shape.type = "F16";
+  const TinyShape shape = shape_of(kind);
   const TinyModel fast = tiny(), plain = make_tiny(shape, "reference");
   const auto tokens = prompt(80, 7);
   const auto got = Bench(fast, {tokens}, 0).step({{0, 0, 80}})[0];
@@ -182,12 +187,11 @@ TEST_P(Forward, AgreesWithTheReferenceKernels) {
   EXPECT_GT(dot / std::sqrt(a * b), 0.998);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, Forward,
-                         testing::Combine(testing::ValuesIn(isas()),
-                                          testing::Values("llama", "llama_f16", "gemma3")),
-                         [](const auto& test) {
-                           return std::get<0>(test.param) + "_" + std::get<1>(test.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Isas, Forward,
+    testing::Combine(testing::ValuesIn(isas()),
+                     testing::Values("llama", "llama_f16", "gemma3", "qwen2", "qwen3")),
+    [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param); });
 
 // A token outside the window must not change what a sliding-window model says, one inside must.
 TEST(SlidingWindow, CutsExactlyAtTheWindow) {

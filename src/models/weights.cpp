@@ -62,6 +62,11 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_gate.weight", e, f, layer.gate));
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_up.weight", e, f, layer.up));
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_down.weight", f, e, layer.down));
+  if (c.qkv_bias) {
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_q.bias", q, layer.q_bias));
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_k.bias", kv, layer.k_bias));
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_v.bias", kv, layer.v_bias));
+  }
   if (c.qk_norm) {
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_q_norm.weight", c.head_dim, layer.q_norm));
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_k_norm.weight", c.head_dim, layer.k_norm));
@@ -79,9 +84,12 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
 Status check_all_used(const GgufFile& file, const DecoderConfig& c) {
   for (const GgufTensor& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
-    if (name.ends_with(".bias")) {
-      return unsupported(fmt::format("'{}' has biases ('{}'), which wok's {} layers do not add",
-                                     file.path(), name, c.layers));
+    const bool added =
+        c.qkv_bias && (name.ends_with("attn_q.bias") || name.ends_with("attn_k.bias") ||
+                       name.ends_with("attn_v.bias"));
+    if (name.ends_with(".bias") && !added) {
+      return unsupported(fmt::format(
+          "'{}' has biases ('{}') that wok does not add for this architecture", file.path(), name));
     }
   }
   return Ok{};

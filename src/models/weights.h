@@ -16,6 +16,7 @@ namespace wok {
 struct LayerWeights {
   Matrix q, k, v, o, gate, up, down;
   std::vector<float> attention_norm, feed_forward_norm;
+  std::vector<float> q_bias, k_bias, v_bias;                       // qkv_bias
   std::vector<float> q_norm, k_norm;                               // qk_norm
   std::vector<float> post_attention_norm, post_feed_forward_norm;  // post_norms
 };

@@ -3,6 +3,7 @@
 //
 // The seeds are made here rather than kept as files: an input too short to be a file becomes one
 // of a few small, valid headers before it is mutated.
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -63,7 +64,7 @@ void check(std::span<const uint8_t> bytes) {
 // The header of a model of one layer, with a tokenizer of a few tokens.
 std::vector<uint8_t> seed(unsigned variant) {
   test::TinyShape shape;
-  if (variant % 2 == 1) shape.architecture = "gemma3";
+  shape.architecture = std::array{"llama", "gemma3", "qwen2", "qwen3"}[variant / 4 % 4];
   shape.layers = 1;
   shape.embedding = shape.feed_forward = 32;
   shape.heads = 2;

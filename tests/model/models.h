@@ -1,4 +1,5 @@
-// The two real models, from the store where `make test` put them, loaded once a test program.
+// The two real models, from the store where `make test` put them, and the tiny ones of
+// tests/golden.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +20,10 @@ inline std::string env(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The file behind a pulled name. A missing model fails the test: what cannot run proves nothing.
+// The file behind a pulled name, or tests/golden/ and the name where that ends in .gguf. A missing
+// model fails the test: what cannot run proves nothing.
 inline std::string model_path(const std::string& name) {
+  if (name.ends_with(".gguf")) return WOK_SOURCE_DIR "/tests/golden/" + name;
   auto folder = store::default_cache_dir(env("WOK_CACHE_DIR"), env("XDG_CACHE_HOME"), env("HOME"));
   if (!folder.ok()) {
     ADD_FAILURE() << folder.error().message;

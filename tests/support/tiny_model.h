@@ -30,7 +30,7 @@ class TinyWriter {
 
   std::vector<uint8_t> bytes() {
     const std::string a = s_.architecture + ".";
-    const bool gemma = s_.architecture == "gemma3";
+    const bool gemma = s_.architecture == "gemma3", qwen3 = s_.architecture == "qwen3";
     out_.key("general.architecture", s_.architecture);
     out_.key("general.name", std::string("tiny"));
     out_.key(a + "block_count", static_cast<uint32_t>(s_.layers));
@@ -54,13 +54,20 @@ class TinyWriter {
       matrix(b + "attn_k.weight", s_.embedding, kv);
       matrix(b + "attn_v.weight", s_.embedding, kv);
       matrix(b + "attn_output.weight", q, s_.embedding);
+      if (s_.architecture == "qwen2") {
+        norm(b + "attn_q.bias", q);
+        norm(b + "attn_k.bias", kv);
+        norm(b + "attn_v.bias", kv);
+      }
       norm(b + "ffn_norm.weight", s_.embedding);
       matrix(b + "ffn_gate.weight", s_.embedding, s_.feed_forward);
       matrix(b + "ffn_up.weight", s_.embedding, s_.feed_forward);
       matrix(b + "ffn_down.weight", s_.feed_forward, s_.embedding);
-      if (gemma) {
+      if (gemma || qwen3) {
         norm(b + "attn_q_norm.weight", s_.head_dim);
         norm(b + "attn_k_norm.weight", s_.head_dim);
+      }
+      if (gemma) {
         norm(b + "post_attention_norm.weight", s_.embedding);
         norm(b + "post_ffw_norm.weight", s_.embedding);
       }
@@ -145,6 +152,24 @@ inline TinyShape tiny_gemma() {
   shape.layers = 6;
   shape.kv_heads = 1;
   shape.type = "Q8_0";
+  return shape;
+}
+
+// Heads wider than embedding / heads, as the small Qwen 3 models have.
+inline TinyShape tiny_qwen3() {
+  TinyShape shape;
+  shape.architecture = "qwen3";
+  shape.head_dim = 32;
+  shape.type = "Q8_0";
+  return shape;
+}
+
+// By architecture's name.
+inline TinyShape tiny_shape(const std::string& architecture) {
+  if (architecture == "gemma3") return tiny_gemma();
+  if (architecture == "qwen3") return tiny_qwen3();
+  TinyShape shape;
+  shape.architecture = architecture;
   return shape;
 }
 

@@ -1,4 +1,4 @@
-"""The Llama and Gemma 3 decoders in NumPy, written to be read beside the papers.
+"""The Llama, Gemma 3, Qwen 2 and Qwen 3 decoders in NumPy, written to be read beside the papers.
 
 This is the reference the C++ engine is judged by, so it shares nothing with it: the
 weights come from the `gguf` package's own dequantizers, activations stay in floating
@@ -39,6 +39,10 @@ class Settings:
     def is_gemma(self) -> bool:
         return self.architecture == "gemma3"
 
+    @property
+    def has_qk_norm(self) -> bool:
+        return self.architecture in ("gemma3", "qwen3")
+
     def is_global(self, layer: int) -> bool:
         """Gemma 3 lets every sixth layer see everything; the others see a window."""
         return self.window == 0 or layer % 6 == 5
@@ -52,8 +56,9 @@ def metadata(reader: gguf.GGUFReader) -> dict[str, Any]:
 def read_settings(meta: dict[str, Any]) -> Settings:
     """Reads hyperparameters, and refuses files with features this reference lacks."""
     arch = meta["general.architecture"]
-    if arch not in ("llama", "gemma3"):
-        raise SystemExit(f"architecture '{arch}': expected llama or gemma3")
+    known = ("llama", "gemma3", "qwen2", "qwen3")
+    if arch not in known:
+        raise SystemExit(f"architecture '{arch}': expected one of {', '.join(known)}")
     scaling = [key for key in meta if key.startswith(f"{arch}.rope.scaling")]
     if scaling:
         raise SystemExit(f"rope scaling is not in this reference: {scaling}")
@@ -98,16 +103,18 @@ def gelu_tanh(x: Array) -> Array:
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
-def rotate(x: Array, positions: Array, base: float, interleaved: bool) -> Array:
+def rotate(
+    x: Array, positions: Array, base: float, interleaved: bool, divisors: Array | float = 1.0
+) -> Array:
     """Rotary embedding of x [tokens, heads, head_dim].
 
-    Pair i turns by position * base^(-2i/head_dim). GGUF's converter permutes the Q and K
-    rows of Llama so that a pair lies side by side (2i, 2i+1); Gemma keeps the two halves
-    (i, i + head_dim/2). Angles are computed in float64, so that position 700 is as exact
-    as position 0.
+    Pair i turns by position * base^(-2i/head_dim) / divisors[i]; Llama 3 has divisors, which
+    slow its slow pairs down. GGUF's converter permutes the Q and K rows of Llama so that a
+    pair lies side by side (2i, 2i+1); Gemma and Qwen keep the two halves (i, i + head_dim/2).
+    Angles are computed in float64, so that position 700 is as exact as position 0.
     """
     half = x.shape[-1] // 2
-    frequency = base ** (-np.arange(half, dtype=np.float64) / half)
+    frequency = base ** (-np.arange(half, dtype=np.float64) / half) / divisors
     angle = positions[:, None, None] * frequency
     cos, sin = np.cos(angle).astype(x.dtype), np.sin(angle).astype(x.dtype)
     first = np.s_[..., 0::2] if interleaved else np.s_[..., :half]
@@ -144,8 +151,10 @@ class Decoder:
             # Rows come out as [out_features, in_features].
             values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
             self.weights[tensor.name] = values.astype(dtype, copy=False)
-        if "rope_freqs.weight" in self.weights:
-            raise SystemExit("rope_freqs.weight (Llama 3 scaling) is not in this reference")
+        self.rope_divisors = self.weights.get("rope_freqs.weight", 1.0)
+        biases = [name for name in self.weights if name.endswith(".bias")]
+        if biases and self.settings.architecture != "qwen2":
+            raise SystemExit(f"biases are not in this reference: {biases[0]}")
         self.embedding = self.weights["token_embd.weight"]
         self.output = self.weights.get("output.weight", self.embedding)
 
@@ -172,15 +181,21 @@ class Decoder:
         w = self._layer_weights(layer)
         tokens = len(positions)
         normed = rms_norm(x, w("attn_norm"), s.eps)
-        q = (normed @ w("attn_q").T).reshape(tokens, s.heads, s.head_dim)
-        k = (normed @ w("attn_k").T).reshape(tokens, s.kv_heads, s.head_dim)
-        v = (normed @ w("attn_v").T).reshape(tokens, s.kv_heads, s.head_dim)
-        if s.is_gemma:
+        q, k, v = (normed @ w(name).T for name in ("attn_q", "attn_k", "attn_v"))
+        if s.architecture == "qwen2":
+            q = q + self.weights[f"blk.{layer}.attn_q.bias"]
+            k = k + self.weights[f"blk.{layer}.attn_k.bias"]
+            v = v + self.weights[f"blk.{layer}.attn_v.bias"]
+        q = q.reshape(tokens, s.heads, s.head_dim)
+        k = k.reshape(tokens, s.kv_heads, s.head_dim)
+        v = v.reshape(tokens, s.kv_heads, s.head_dim)
+        if s.has_qk_norm:
             q = rms_norm(q, w("attn_q_norm"), s.eps)
             k = rms_norm(k, w("attn_k_norm"), s.eps)
         base = s.rope_base if s.is_global(layer) else s.local_rope_base
-        q = rotate(q, positions, base, interleaved=not s.is_gemma)
-        k = rotate(k, positions, base, interleaved=not s.is_gemma)
+        interleaved = s.architecture == "llama"
+        q = rotate(q, positions, base, interleaved, self.rope_divisors)
+        k = rotate(k, positions, base, interleaved, self.rope_divisors)
 
         if len(cache.keys) == layer:
             cache.keys.append(k)

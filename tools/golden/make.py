@@ -20,7 +20,7 @@ import numpy as np
 
 from decoder import Cache, Decoder
 from prompt_tokens import encode
-from prompts import BY_ARCHITECTURE
+from prompts import prompts_for
 
 TOP = 20
 CONTINUATION = 16
@@ -83,7 +83,7 @@ def write(path: str, document: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", help="GGUF file of a Llama or Gemma 3 model")
+    parser.add_argument("model", help="GGUF file of a Llama, Gemma 3, Qwen 2 or Qwen 3 model")
     parser.add_argument("output", help="JSON file to write")
     args = parser.parse_args()
 
@@ -92,7 +92,7 @@ def main() -> None:
     # Evenly spread, with both ends of the vocabulary.
     fixed_ids = [i * (vocabulary - 1) // (FIXED - 1) for i in range(FIXED)]
     prompts = []
-    for name, text in BY_ARCHITECTURE[decoder.settings.architecture]:
+    for name, text in prompts_for(decoder.settings.architecture, vocabulary):
         tokens = encode(decoder.meta, text)
         start = time.perf_counter()
         result = golden(decoder, tokens, fixed_ids)

@@ -9,30 +9,49 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 # Token types of tokenizer.ggml.token_type.
 NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 
 
+# As published with the models: they differ in how many digits make a word.
+WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|DIGITS"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def pre_tokenizer(pre: str) -> pre_tokenizers.PreTokenizer:
+    """How the text is cut into the words that BPE works on."""
+    if pre == "smollm":  # Single digits, then GPT-2's pattern.
+        digits = pre_tokenizers.Digits(individual_digits=True)
+        return pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    if pre not in ("qwen2", "llama-bpe"):
+        raise SystemExit(f"pre-tokenizer '{pre}': expected smollm, qwen2 or llama-bpe")
+    pattern = WORDS.replace("DIGITS", r"\p{N}" if pre == "qwen2" else r"\p{N}{1,3}")
+    split = pre_tokenizers.Split(Regex(pattern), "isolated")
+    bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([split, bytes_only])
+
+
 def byte_level_bpe(meta: dict[str, Any], text: str) -> list[int]:
-    """The SmolLM pre-tokenizer (single digits, then GPT-2's pattern) and BPE."""
-    if meta["tokenizer.ggml.pre"] != "smollm":
-        raise SystemExit(f"pre-tokenizer '{meta['tokenizer.ggml.pre']}': expected smollm")
+    """BPE over bytes, after the model's pre-tokenizer."""
+    pre = meta["tokenizer.ggml.pre"]
     tokens, types = meta["tokenizer.ggml.tokens"], meta["tokenizer.ggml.token_type"]
     merges = [tuple(merge.split(" ")) for merge in meta["tokenizer.ggml.merges"]]
-    bpe = models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges)
+    vocabulary = {token: i for i, token in enumerate(tokens)}
+    # Llama 3 takes a word that is a token whole, whatever the merges say.
+    bpe = models.BPE(vocab=vocabulary, merges=merges, ignore_merges=pre == "llama-bpe")
     tokenizer = Tokenizer(bpe)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
+    tokenizer.pre_tokenizer = pre_tokenizer(pre)
+    if pre == "qwen2":
+        tokenizer.normalizer = normalizers.NFC()
     tokenizer.add_special_tokens(
         [AddedToken(t, normalized=False) for t, kind in zip(tokens, types) if kind == CONTROL]
     )
-    return tokenizer.encode(text).ids
+    bos = [meta["tokenizer.ggml.bos_token_id"]] if meta["tokenizer.ggml.add_bos_token"] else []
+    return bos + tokenizer.encode(text).ids
 
 
 def merge_by_score(text: str, scores: dict[str, float]) -> list[str]:

@@ -95,9 +95,16 @@ COMMON: list[tuple[str, str]] = [
     ("long", ENGINE),
 ]
 
+# A tiny model's vocabulary is little more than the bytes: about a token a letter.
+TINY = [("one_letter", "H"), *(prompt for prompt in COMMON if prompt[0] != "long")]
+
 # By architecture: a one-token prompt first, then what only this model is asked.
 BY_ARCHITECTURE: dict[str, list[tuple[str, str]]] = {
     "llama": [("one_token", "Hello"), *COMMON, ("chat", CHAT)],
     # The empty text is one token here: the BOS that the tokenizer adds.
     "gemma3": [("one_token", ""), *COMMON],
 }
+
+
+def prompts_for(architecture: str, vocabulary: int) -> list[tuple[str, str]]:
+    return TINY if vocabulary < 1000 else BY_ARCHITECTURE[architecture]
