@@ -63,6 +63,9 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   const std::string packs = options.cache_dir.empty() ? "" : options.cache_dir + "/packs";
   WOK_TRY(model, Model::load(file, *isa.kernels, {.pack_dir = packs, .pool = pool.get()}));
   served->weights = std::move(model);
+  if (const std::string& problem = served->weights->packed().not_kept(); !problem.empty()) {
+    log::warn("packed weights are not kept, so every start packs them again: {}", problem);
+  }
   WOK_TRY(engine, Engine::create(*served->weights, engine_options, std::move(pool)));
   served->engine = std::move(engine);
   log::info("loaded {} ({}, {} kernels) in {:.2f} s", id, served->info.architecture, isa.name,

@@ -42,11 +42,13 @@ struct Workspace {
 struct ModelOptions {
   std::string pack_dir;  // "": keep no pack files
   ComputePool* pool = nullptr;
+  PackMode pack_mode = PackMode::kUse;
 };
 
 class Model {
  public:
   // `file` is kept: embedding rows (and, for the reference table, all weights) are read from it.
+  // Errors: an incomplete or unsupported model; those of PackMemory::open.
   static Result<std::unique_ptr<Model>> load(std::shared_ptr<const GgufFile> file,
                                              const KernelTable& kernels,
                                              const ModelOptions& options);
@@ -55,6 +57,7 @@ class Model {
   const KernelTable& kernels() const { return *kernels_; }
   const DecoderWeights& weights() const { return weights_; }
   const GgufFile& file() const { return *file_; }
+  const PackMemory& packed() const { return packed_; }  // empty where the table reads the file
   KvShape kv_shape(const KvFormat& format) const {
     return {config_.layers, config_.kv_heads, config_.head_dim, &format};
   }
