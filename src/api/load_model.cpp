@@ -1,5 +1,6 @@
 // From a path to a served model: file, kernels, weights, tokenizer, template, engine.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <chrono>
 
@@ -66,6 +67,7 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   if (const std::string& problem = served->weights->packed().not_kept(); !problem.empty()) {
     log::warn("packed weights are not kept, so every start packs them again: {}", problem);
   }
+  ::malloc_trim(0);  // making a tokenizer takes several times what it keeps
   WOK_TRY(engine, Engine::create(*served->weights, engine_options, std::move(pool)));
   served->engine = std::move(engine);
   log::info("loaded {} ({}, {} kernels) in {:.2f} s", id, served->info.architecture, isa.name,

@@ -44,6 +44,10 @@ Status Model::pack(const ModelOptions& options, const std::vector<MatrixPlace>& 
         const auto rows = static_cast<int32_t>(t.rows());
         pack_panels(*t.format, *kernels_, rows, static_cast<int32_t>(t.shape[0]), t.data.data(),
                     piece.panel_begin, piece.panel_end, memory + offsets[piece.place]);
+        const auto row_bytes = static_cast<size_t>(t.format->row_bytes(t.shape[0]));
+        const int32_t begin = piece.panel_begin * kernels_->panel_rows;
+        const int32_t end = std::min(rows, piece.panel_end * kernels_->panel_rows);
+        file_->release_pages(t.data.subspan(begin * row_bytes, (end - begin) * row_bytes));
       });
     };
     const PackId id = {packed_model_id(*file_, places), kernels_->name, kernels_->panel_rows,
@@ -72,6 +76,7 @@ Result<std::unique_ptr<Model>> Model::load(std::shared_ptr<const GgufFile> file,
   model->config_ = std::move(config);
   WOK_TRY(places, collect_weights(*model->file_, model->config_, model->weights_));
   WOK_RETURN_IF_ERROR(model->pack(options, places));
+  if (model->packed_.bytes() > 0) model->file_->release_pages();
   return model;
 }
 
