@@ -1,5 +1,6 @@
 // From a path to a served model: file, kernels, weights, tokenizer, template, engine.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <chrono>
 
@@ -58,14 +59,16 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   WOK_RETURN_IF_ERROR(load_template(*file, *served));
   EngineOptions engine_options = options.engine;
   engine_options.end_ids = served->tokenizer->end_ids();
-  {
-    ComputePool pool(engine_options.threads > 0 ? engine_options.threads : usable_cpus());
-    WOK_TRY(model,
-            Model::load(file, *isa.kernels,
-                        {options.cache_dir.empty() ? "" : options.cache_dir + "/packs", &pool}));
-    served->weights = std::move(model);
+  const int32_t threads = engine_options.threads;
+  auto pool = std::make_unique<ComputePool>(threads > 0 ? threads : usable_cpus());
+  const std::string packs = options.cache_dir.empty() ? "" : options.cache_dir + "/packs";
+  WOK_TRY(model, Model::load(file, *isa.kernels, {.pack_dir = packs, .pool = pool.get()}));
+  served->weights = std::move(model);
+  if (const std::string& problem = served->weights->packed().not_kept(); !problem.empty()) {
+    log::warn("packed weights are not kept, so every start packs them again: {}", problem);
   }
-  WOK_TRY(engine, Engine::create(*served->weights, engine_options));
+  ::malloc_trim(0);  // making a tokenizer takes several times what it keeps
+  WOK_TRY(engine, Engine::create(*served->weights, engine_options, std::move(pool)));
   served->engine = std::move(engine);
   log::info("loaded {} ({}, {} kernels) in {:.2f} s", id, served->info.architecture, isa.name,
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

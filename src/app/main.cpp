@@ -1,6 +1,7 @@
 // wok: parses the command line, fills settings from environment and file, runs the command.
 // Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <new>
 
@@ -98,6 +99,8 @@ int run(int argc, char** argv) {
 }  // namespace wok::app
 
 int main(int argc, char** argv) {
+  // A write over the limit on file sizes is an error that says so, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return wok::app::run(argc, argv);
   } catch (const std::bad_alloc&) {

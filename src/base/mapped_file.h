@@ -25,6 +25,9 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
+  // Gives the whole pages of a part of the mapping back to the system; they can be read again.
+  // Bytes of other memory are left alone.
+  void release_pages(std::span<const uint8_t> part) const;
   const std::string& path() const { return path_; }
 
  private:

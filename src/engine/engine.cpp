@@ -65,12 +65,12 @@ int64_t monotonic_ns() {
       .count();
 }
 
-Result<std::unique_ptr<Engine>> Engine::create(const Model& model, const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> Engine::create(const Model& model, const EngineOptions& options,
+                                               std::unique_ptr<ComputePool> pool) {
   const DecoderConfig& config = model.config();
   WOK_RETURN_IF_ERROR(check_options(options, config.context_tokens));
   const int32_t context =
       options.context_tokens > 0 ? options.context_tokens : config.context_tokens;
-  const int32_t threads = options.threads > 0 ? options.threads : usable_cpus();
   const KvShape shape = model.kv_shape(kKvFormat_f16);
   const uint64_t page_bytes = shape.page_bytes();
   const uint64_t context_pages = (static_cast<uint64_t>(context) + kPageTokens - 1) / kPageTokens;
@@ -96,16 +96,19 @@ Result<std::unique_ptr<Engine>> Engine::create(const Model& model, const EngineO
                     tokens)};
   }
   WOK_TRY(memory, PageMemory::create(shape, static_cast<int32_t>(pages)));
+  if (pool == nullptr) {
+    pool = std::make_unique<ComputePool>(options.threads > 0 ? options.threads : usable_cpus());
+  }
   return std::unique_ptr<Engine>(
-      std::make_unique<EngineImpl>(model, options, context, threads, std::move(memory)));
+      std::make_unique<EngineImpl>(model, options, context, std::move(pool), std::move(memory)));
 }
 
 EngineImpl::EngineImpl(const Model& model, const EngineOptions& options, int32_t context_tokens,
-                       int32_t threads, PageMemory memory)
+                       std::unique_ptr<ComputePool> pool, PageMemory memory)
     : model_(model),
       options_(options),
       context_tokens_(context_tokens),
-      pool_(threads),
+      pool_(std::move(pool)),
       memory_(std::move(memory)),
       cache_(memory_.pages()),
       scheduler_({.max_running = options.max_sequences,
@@ -113,9 +116,9 @@ EngineImpl::EngineImpl(const Model& model, const EngineOptions& options, int32_t
                   .prefix_cache = options.prefix_cache},
                  cache_),
       workspace_(model.config(), model.weights(), options.token_budget, options.max_sequences,
-                 options.max_sequences, threads),
+                 options.max_sequences, pool_->threads()),
       budget_(options.token_budget, options.itl_target_ms) {
-  for (int32_t i = 0; i < threads; ++i) {
+  for (int32_t i = 0; i < pool_->threads(); ++i) {
     samplers_.emplace_back(model.kernels(), model.config().vocab);
   }
   const auto budget = static_cast<size_t>(options.token_budget);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/thread_pool.h"
 #include "engine/request.h"
 
 namespace wok {
@@ -45,9 +46,11 @@ struct EngineStats {
 
 class Engine {
  public:
-  // `model` must outlive the engine. Errors: kNoMemory says how much is missing and which options
-  // would fit; kInvalid names the option.
-  static Result<std::unique_ptr<Engine>> create(const Model& model, const EngineOptions& options);
+  // `model` must outlive the engine. `pool`: what loading used, with options.threads threads; null:
+  // a new one. Errors: kNoMemory says how much is missing and which options would fit; kInvalid
+  // names the option.
+  static Result<std::unique_ptr<Engine>> create(const Model& model, const EngineOptions& options,
+                                                std::unique_ptr<ComputePool> pool = nullptr);
   virtual ~Engine() = default;
 
   // Errors: kTooLarge: can never fit (prompt + output over the window, or over the whole pool);

@@ -30,7 +30,7 @@ struct ActiveRequest {
 class EngineImpl final : public Engine {
  public:
   EngineImpl(const Model& model, const EngineOptions& options, int32_t context_tokens,
-             int32_t threads, PageMemory memory);
+             std::unique_ptr<ComputePool> pool, PageMemory memory);
   ~EngineImpl() override;
 
   Result<RequestId> submit(Request request) override;
@@ -54,7 +54,7 @@ class EngineImpl final : public Engine {
   const Model& model_;
   const EngineOptions options_;
   const int32_t context_tokens_;
-  ComputePool pool_;
+  std::unique_ptr<ComputePool> pool_;
   PageMemory memory_;
   PageCache cache_;
   Scheduler scheduler_;

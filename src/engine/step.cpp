@@ -77,7 +77,7 @@ void EngineImpl::build_batch(std::span<const ScheduledChunk> plan) {
 void EngineImpl::sample() {
   const int32_t vocab = model_.config().vocab;
   const auto rows = static_cast<int32_t>(logit_sequences_.size());
-  pool_.run(rows, [&](int32_t row, int32_t worker) {
+  pool_->run(rows, [&](int32_t row, int32_t worker) {
     const ActiveRequest& active = *active_.find(logit_sequences_[row]->id)->second;
     sampled_[row] = samplers_[worker].sample(
         {.params = &active.request.sampling,
@@ -157,7 +157,7 @@ void EngineImpl::step(std::span<const ScheduledChunk> plan) {
   }
   build_batch(plan);
   model_.forward({tokens_, positions_, spans_, token_sequence_, logit_rows_, exact_tokens_},
-                 memory_, pool_, workspace_);
+                 memory_, *pool_, workspace_);
   sample();
   scheduler_.commit();
   counters_.prompt_tokens += static_cast<uint64_t>(prefill);

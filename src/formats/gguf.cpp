@@ -115,6 +115,14 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
   return file;
 }
 
+void GgufFile::release_pages(std::span<const uint8_t> part) const {
+  for (const auto& mapping : mappings_) mapping->release_pages(part);
+}
+
+void GgufFile::release_pages() const {
+  for (const auto& mapping : mappings_) mapping->release_pages(mapping->bytes());
+}
+
 const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
   const auto it = tensor_index_.find(name);
   return it == tensor_index_.end() ? nullptr : &tensors_[it->second];

@@ -53,6 +53,9 @@ class GgufFile {
   uint64_t file_bytes() const { return file_bytes_; }  // of all parts
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
   const GgufTensor* find_tensor(std::string_view name) const;
+  // As MappedFile's: what was packed is not read again. Part of a tensor's data, or of all parts.
+  void release_pages(std::span<const uint8_t> part) const;
+  void release_pages() const;
 
   const GgufValue* find(std::string_view key) const;
   // A missing key gives an empty optional; one of another type is an error that names it.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lazy_vector.h"
 #include "base/result.h"
 #include "formats/gguf.h"
 #include "kv/page_memory.h"
@@ -20,22 +21,23 @@
 
 namespace wok {
 
-// Everything forward() writes; sized once for the largest batch, so a step allocates nothing.
+// Everything forward() writes; sized once for the largest batch, so a step allocates nothing, and
+// resident only as far as the batches were large.
 struct Workspace {
   Workspace(const DecoderConfig& config, const DecoderWeights& weights, int32_t max_tokens,
             int32_t max_sequences, int32_t max_logit_rows, int32_t threads);
 
   int32_t max_tokens, max_sequences, max_logit_rows;
-  std::vector<float> residual;  // [tokens, embedding]
-  std::vector<float> sublayer;  // [tokens, embedding], where post-norms follow
-  std::vector<float> q, k, v;   // [tokens, heads * head_dim]
-  std::vector<float> gate, up;  // [tokens, feed_forward]
-  ActivationBuffer input;       // norm outputs, [tokens, embedding]
-  ActivationBuffer attended;    // [tokens, heads * head_dim]
-  ActivationBuffer gated;       // [tokens, feed_forward]
+  LazyVector<float> residual;  // [tokens, embedding]
+  LazyVector<float> sublayer;  // [tokens, embedding], where post-norms follow
+  LazyVector<float> q, k, v;   // [tokens, heads * head_dim]
+  LazyVector<float> gate, up;  // [tokens, feed_forward]
+  ActivationBuffer input;      // norm outputs, [tokens, embedding]
+  ActivationBuffer attended;   // [tokens, heads * head_dim]
+  ActivationBuffer gated;      // [tokens, feed_forward]
   RopeTable rope, rope_local;
   Attention attention;
-  std::vector<float> logits;     // [logit rows, vocab]
+  LazyVector<float> logits;      // [logit rows, vocab]
   std::vector<uint8_t> scratch;  // use aligned_scratch()
   size_t scratch_stride;
   uint8_t* aligned_scratch() {
@@ -47,11 +49,13 @@ struct Workspace {
 struct ModelOptions {
   std::string pack_dir;  // "": keep no pack files
   ComputePool* pool = nullptr;
+  PackMode pack_mode = PackMode::kUse;
 };
 
 class Model {
  public:
   // `file` is kept: embedding rows (and, for the reference table, all weights) are read from it.
+  // Errors: an incomplete or unsupported model; those of PackMemory::open.
   static Result<std::unique_ptr<Model>> load(std::shared_ptr<const GgufFile> file,
                                              const KernelTable& kernels,
                                              const ModelOptions& options);
@@ -60,6 +64,7 @@ class Model {
   const KernelTable& kernels() const { return *kernels_; }
   const DecoderWeights& weights() const { return weights_; }
   const GgufFile& file() const { return *file_; }
+  const PackMemory& packed() const { return packed_; }  // empty where the table reads the file
   KvShape kv_shape(const KvFormat& format) const {
     return {config_.layers, config_.kv_heads, config_.head_dim, &format};
   }

@@ -8,6 +8,7 @@
   X(serve)              \
   X(run)                \
   X(pull)               \
+  X(compile)            \
   X(list)               \
   X(show)               \
   X(rm)                 \

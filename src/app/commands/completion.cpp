@@ -12,7 +12,7 @@
 namespace wok::app {
 namespace {
 
-const std::set<std::string> kTakeModels = {"serve", "run", "show", "rm"};
+const std::set<std::string> kTakeModels = {"serve", "run", "compile", "show", "rm"};
 
 struct Flag {
   std::string name;  // "--port"

@@ -1,0 +1,79 @@
+#include "models/pack_id.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+namespace wok {
+namespace {
+
+constexpr std::string_view kStorePrefix = "sha256-";
+constexpr size_t kDigestDigits = 64;
+
+// 128 bits over what identifies a file's weights.
+class Fingerprint {
+ public:
+  void add(const void* data, size_t size) { seen_.append(static_cast<const char*>(data), size); }
+  void add_shape(const GgufTensor& tensor) {
+    add(tensor.name.data(), tensor.name.size());
+    add(tensor.shape, sizeof(tensor.shape));
+    add(&tensor.type, sizeof(tensor.type));
+  }
+  // Start, middle and end of the data.
+  void add_samples(const GgufTensor& tensor) {
+    const size_t sample = std::min<size_t>(tensor.data.size(), 64);
+    for (const size_t at :
+         {size_t{0}, (tensor.data.size() - sample) / 2, tensor.data.size() - sample}) {
+      add(tensor.data.data() + at, sample);
+    }
+  }
+  std::string hex() const {
+    const XXH128_hash_t hash = XXH3_128bits(seen_.data(), seen_.size());
+    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  }
+
+ private:
+  std::string seen_;
+};
+
+// The content's hash that the store named the file by; "" for a file of somebody else.
+std::string digest_of(const GgufFile& file) {
+  const std::string name = std::filesystem::path(file.path()).filename().string();
+  const bool stored =
+      name.starts_with(kStorePrefix) && name.size() == kStorePrefix.size() + kDigestDigits &&
+      name.find_first_not_of("0123456789abcdef", kStorePrefix.size()) == std::string::npos;
+  return stored ? name.substr(kStorePrefix.size()) : "";
+}
+
+}  // namespace
+
+std::string packed_model_id(const GgufFile& file, const std::vector<MatrixPlace>& places) {
+  Fingerprint print;
+  const uint64_t size = file.file_bytes();
+  print.add(&size, sizeof(size));
+  for (const MatrixPlace& place : places) print.add_shape(*place.tensor);
+  if (const std::string digest = digest_of(file); !digest.empty()) {
+    return digest + "-" + print.hex();
+  }
+  // A path can be used again for another model. Whole seconds: layers of container images keep no
+  // more of a time.
+  for (const MatrixPlace& place : places) print.add_samples(*place.tensor);
+  struct stat info {};
+  if (::stat(file.path().c_str(), &info) == 0) {
+    print.add(&info.st_mtim.tv_sec, sizeof(info.st_mtim.tv_sec));
+  }
+  return print.hex();
+}
+
+Result<std::string> packed_model_id(const GgufFile& file) {
+  WOK_TRY(config, read_decoder_config(file));
+  DecoderWeights weights;
+  WOK_TRY(places, collect_weights(file, config, weights));
+  return packed_model_id(file, places);
+}
+
+}  // namespace wok
