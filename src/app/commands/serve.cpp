@@ -40,6 +40,8 @@ LoadOptions load_options(const ServeOptions& options) {
   load.engine.token_budget = options.token_budget;
   load.engine.itl_target_ms = options.itl_target_ms;
   load.engine.prefix_cache = options.prefix_cache;
+  load.engine.speculation = options.speculation;
+  load.engine.draft_tokens = options.draft_tokens;
   load.cache_dir = options.cache_dir;
   load.isa = options.isa;
   return load;
