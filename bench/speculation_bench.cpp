@@ -153,7 +153,7 @@ bool compare(const char* name, const std::string& question, const SamplingParams
 
 std::unique_ptr<ServedModel> load(const Options& options, Speculation speculation) {
   LoadOptions load;
-  load.engine.kv_bytes = 512ull << 20;
+  load.engine.context_tokens = 4096;
   load.engine.speculation = speculation;
   load.engine.draft_tokens = options.draft_tokens;
   auto model = load_model(options.path, "model", load);

@@ -97,8 +97,24 @@ TEST_F(DraftLookupTest, ChancesFollowWhatHappens) {
   EXPECT_EQ(propose(3), Tokens(said.begin() + 150, said.begin() + 153));
 }
 
-// Whatever comes, what is proposed stands somewhere behind the sequence's last two tokens, or right
-// behind a long match's replaced one; and following token by token or at once is the same.
+// True where `next` stands behind what the sequence's last two tokens are, or behind its last ten
+// tokens but for one.
+bool stands_to_reason(const Tokens& tokens, int32_t next) {
+  const size_t n = tokens.size();
+  for (size_t p = 2; p < n; ++p) {
+    if (tokens[p] != next) continue;
+    const auto differences = [&](size_t count) {
+      size_t sum = 0;
+      for (size_t i = 1; i <= count; ++i) sum += tokens[p - i] != tokens[n - i];
+      return sum;
+    };
+    if (differences(2) == 0 || (p >= 10 && differences(10) <= 1)) return true;
+  }
+  return false;
+}
+
+// The small table is full of n-grams that share a slot. Following token by token or at once is the
+// same.
 TEST_F(DraftLookupTest, RandomSequences) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
@@ -120,7 +136,7 @@ TEST_F(DraftLookupTest, RandomSequences) {
       const Tokens next = propose(1);
       if (next.empty()) continue;
       ++proposals;
-      EXPECT_NE(std::find(tokens_.begin(), tokens_.end(), next[0]), tokens_.end());
+      EXPECT_TRUE(stands_to_reason(tokens_, next[0])) << "token " << i;
       EXPECT_GE(lookup_.chance(0), 0.0f);
       EXPECT_LE(lookup_.chance(0), 1.0f);
     }

@@ -143,23 +143,26 @@ TEST_F(SpeculationTest, ChoicesOfOnePrompt) {
   EXPECT_GT(expect_same(choices).drafted_tokens, 0u);
 }
 
+// Every token of a run is its stop token once, wherever in a draft it is.
 TEST_F(SpeculationTest, AStopTokenInsideADraftEndsTheRequestThere) {
-  const auto looping = looping_prompt(1);
-  const auto engine = make(Speculation::off);
-  const auto free_run = start(*engine, greedy(looping, 40)).events->wait();
-  for (size_t at = 1; at < 12; ++at) {
-    Request r = greedy(looping, 40);
-    r.stop_token_ids = {free_run[at]};
-    const auto first = std::find(free_run.begin(), free_run.end(), free_run[at]);
-    const auto on = make(Speculation::lookup);
-    Running run = start(*on, r);
-    EXPECT_EQ(run.events->wait(), std::vector<int32_t>(free_run.begin(), first + 1));
-    EXPECT_EQ(run.events->last().finish, FinishReason::kStop);
-    if (first - free_run.begin() > 2) {
-      EXPECT_GT(on->stats().accepted_draft_tokens, 0u);
+  uint64_t accepted = 0;
+  for (uint32_t seed = 0; seed < 3; ++seed) {
+    Request r = request(looping_prompt(seed), 60, seed);
+    r.sampling.temperature = 0.5f;
+    const auto off = make(Speculation::off), on = make(Speculation::lookup);
+    const auto free_run = start(*off, r).events->wait();
+    for (size_t at = 0; at < free_run.size(); ++at) {
+      const auto first = std::find(free_run.begin(), free_run.end(), free_run[at]);
+      if (first != free_run.begin() + static_cast<std::ptrdiff_t>(at)) continue;
+      r.stop_token_ids = {free_run[at]};
+      Running run = start(*on, r);
+      EXPECT_EQ(run.events->wait(), std::vector<int32_t>(free_run.begin(), first + 1));
+      EXPECT_EQ(run.events->last().finish, FinishReason::kStop);
     }
     expect_pool_sums_up(*on);
+    accepted += on->stats().accepted_draft_tokens;
   }
+  EXPECT_GT(accepted, 100u);
 }
 
 TEST_F(SpeculationTest, LimitsHoldToTheToken) {

@@ -184,7 +184,7 @@ TEST(Scheduler, ReplaysEveryTrace) {
 TEST(Scheduler, RandomLoadAlwaysEnds) {
   std::mt19937 random(3);
   for (int round = 0; round < 30; ++round) {
-    World world({.max_running = 6, .step_tokens = 64}, 24);
+    World world({.max_running = 6, .step_tokens = round % 2 == 1 ? 32 : 64}, 24);
     uint64_t next = 1;
     int idle_steps = 0;
     for (int step = 0; step < 3000; ++step) {
