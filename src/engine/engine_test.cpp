@@ -191,7 +191,7 @@ TEST_F(EngineTest, RefusesWhatCanNeverRun) {
 }
 
 TEST_F(EngineTest, OptionsThatCannotWorkAreErrorsWithTheWayOut) {
-  const auto error = [&](EngineOptions options) {
+  const auto error = [&](const EngineOptions& options) {
     auto engine = Engine::create(*tiny_.model, options);
     EXPECT_FALSE(engine.ok());
     return engine.ok() ? std::string() : engine.error().message;

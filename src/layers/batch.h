@@ -1,5 +1,5 @@
 // What one step computes: a flat list of tokens of many sequences. Prefill chunks, decodes and
-// (later) drafts differ only in query_len. Views into arrays the engine owns.
+// decodes with drafts differ only in query_len. Views into arrays the engine owns.
 #pragma once
 
 #include <cstdint>
