@@ -104,6 +104,10 @@ TEST(Endpoints, MetricsHaveBothNames) {
         "wok_kv_waste_ratio{",
         "wok_steps_total{",
         "wok_preemptions_total{",
+        "wok_draft_tokens_total{model_name=\"fake\"} 12",
+        "wok_draft_tokens_accepted_total{model_name=\"fake\"} 3",
+        "vllm:spec_decode_num_draft_tokens_total{model_name=\"fake\"} 12",
+        "vllm:spec_decode_num_accepted_tokens_total{model_name=\"fake\"} 3",
         "wok_build_info{version="}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << " is not in\n" << text;
   }

@@ -55,6 +55,8 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     // vLLM's Python client writes its counters with _total behind them.
     {"wok_prefix_query_tokens_total", "vllm:prefix_cache_queries_total"},
     {"wok_prefix_hit_tokens_total", "vllm:prefix_cache_hits_total"},
+    {"wok_draft_tokens_total", "vllm:spec_decode_num_draft_tokens_total"},
+    {"wok_draft_tokens_accepted_total", "vllm:spec_decode_num_accepted_tokens_total"},
     {"wok_preemptions_total", "vllm:num_preemptions_total"},
 };
 
@@ -77,6 +79,10 @@ void append_engine_metrics(const EngineStats& stats, Families& families) {
           stats.prefix_query_tokens);
   counter(families, "wok_prefix_hit_tokens_total", "Prompt tokens found in the prefix cache",
           stats.prefix_hit_tokens);
+  counter(families, "wok_draft_tokens_total", "Guessed tokens that a step verified",
+          stats.drafted_tokens);
+  counter(families, "wok_draft_tokens_accepted_total", "Guessed tokens that were right",
+          stats.accepted_draft_tokens);
   counter(families, "wok_preemptions_total", "Sequences preempted for want of KV pages",
           stats.preemptions);
   counter(families, "wok_requests_aborted_total", "Engine requests aborted", stats.aborted);

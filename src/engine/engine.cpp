@@ -48,6 +48,7 @@ Status check_options(const EngineOptions& o, int32_t trained_context) {
   WOK_RETURN_IF_ERROR(range("--max-sequences", o.max_sequences, 1, 4096));
   WOK_RETURN_IF_ERROR(range("--max-queued", o.max_queued, 0, 1 << 20));
   WOK_RETURN_IF_ERROR(range("--token-budget", o.token_budget, kPageTokens, 1 << 16));
+  WOK_RETURN_IF_ERROR(range("--draft-tokens", o.draft_tokens, 1, kMaxDraftTokens));
   if (o.max_sequences > o.token_budget) {
     return invalid(
         fmt::format("--max-sequences {} is more than --token-budget {}: each running "
@@ -55,6 +56,12 @@ Status check_options(const EngineOptions& o, int32_t trained_context) {
                     o.max_sequences, o.token_budget));
   }
   return Ok{};
+}
+
+// Rows whose logits a step may want: one a sequence, or those of a step that verifies drafts.
+int32_t most_logit_rows(const EngineOptions& options) {
+  if (options.speculation == Speculation::off) return options.max_sequences;
+  return std::max(options.max_sequences, options.draft_tokens + 1);
 }
 
 }  // namespace
@@ -116,8 +123,9 @@ EngineImpl::EngineImpl(const Model& model, const EngineOptions& options, int32_t
                   .prefix_cache = options.prefix_cache},
                  cache_),
       workspace_(model.config(), model.weights(), options.token_budget, options.max_sequences,
-                 options.max_sequences, pool_->threads()),
-      budget_(options.token_budget, options.itl_target_ms) {
+                 most_logit_rows(options), pool_->threads()),
+      budget_(options.token_budget, options.itl_target_ms),
+      draft_budget_(options.draft_tokens + 1, options.draft_row_cost) {
   for (int32_t i = 0; i < pool_->threads(); ++i) {
     samplers_.emplace_back(model.kernels(), model.config().vocab);
   }
@@ -125,10 +133,11 @@ EngineImpl::EngineImpl(const Model& model, const EngineOptions& options, int32_t
   tokens_.reserve(budget);
   positions_.reserve(budget);
   token_sequence_.reserve(budget);
-  logit_rows_.reserve(options.max_sequences);
-  logit_sequences_.reserve(options.max_sequences);
+  logit_rows_.reserve(workspace_.max_logit_rows);
+  outcomes_.reserve(options.max_sequences);
   spans_.reserve(options.max_sequences);
-  sampled_.resize(options.max_sequences);
+  shares_.reserve(options.max_sequences);
+  sampled_.resize(workspace_.max_logit_rows);
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "engine/request.h"
+#include "engine/speculation.h"
 
 namespace wok {
 
@@ -27,6 +28,9 @@ struct EngineOptions {
   double itl_target_ms = 0;    // 0: automatic (1.4 times the undisturbed decode step)
   bool prefix_cache = true;
   bool exact_prefill = false;  // prompts in the form of outputs: slower, closer to float weights
+  Speculation speculation = Speculation::lookup;
+  int32_t draft_tokens = 7;   // guesses that a step verifies at most, of all its sequences
+  double draft_row_cost = 0;  // of verifying one, in decode steps; 0: measured (tests fix it)
   std::vector<int32_t> end_ids = {};  // the model's end-of-text and end-of-turn tokens
 };
 
@@ -37,6 +41,8 @@ struct EngineStats {
   int32_t running = 0, waiting = 0;
   uint64_t prompt_tokens = 0, generated_tokens = 0;
   uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;
+  uint64_t drafted_tokens = 0,
+           accepted_draft_tokens = 0;  // guesses verified, those that were right
   uint64_t preemptions = 0, aborted = 0, finished_stop = 0, finished_length = 0, refused = 0;
   int32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_held = 0;
   int32_t page_tokens = 0;

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/draft_budget.h"
+#include "engine/draft_lookup.h"
 #include "engine/engine.h"
 #include "engine/outbox.h"
 #include "engine/step_budget.h"
@@ -24,7 +26,16 @@ struct ActiveRequest {
   Sequence sequence;
   Request request;
   std::vector<int32_t> stop_tokens;  // the request's and the model's: what min_tokens bars
+  DraftLookup lookup;                // reserved when its first draft is looked for
   int64_t submitted_ns = 0, admitted_ns = 0, first_token_ns = 0;
+};
+
+// What a step brings a sequence whose logits it computed: tokens, in rows from first_row on.
+struct SampledRows {
+  ActiveRequest* active = nullptr;
+  int32_t first_row = 0;
+  int32_t tokens = 0;                         // at least 1; more when drafts were right
+  FinishReason finish = FinishReason::kNone;  // of the last of them
 };
 
 class EngineImpl final : public Engine {
@@ -44,11 +55,15 @@ class EngineImpl final : public Engine {
   void loop();
   bool take_inbox();
   void step(std::span<const ScheduledChunk> plan);
+  std::span<const ScheduledChunk> add_drafts(std::span<const ScheduledChunk> plan);
   void build_batch(std::span<const ScheduledChunk> plan);
   void sample();
-  void advance(ActiveRequest& active, const SampledToken& token);
+  void sample_rows(SampledRows& outcome, Sampler& sampler);
+  FinishReason reason_to_end(const ActiveRequest& active) const;
+  void deliver(const SampledRows& outcome);
   void finish(ActiveRequest& active, FinishReason reason, const SampledToken* token);
-  Event make_event(const ActiveRequest& active, const SampledToken* token) const;
+  Event make_event(const ActiveRequest& active, const SampledToken* token,
+                   int32_t tokens_after = 0) const;
   void publish_stats();
 
   const Model& model_;
@@ -60,6 +75,7 @@ class EngineImpl final : public Engine {
   Scheduler scheduler_;
   Workspace workspace_;
   StepBudget budget_;
+  DraftBudget draft_budget_;
   std::vector<Sampler> samplers_;  // one a worker
   Outbox outbox_;
 
@@ -67,8 +83,9 @@ class EngineImpl final : public Engine {
   std::vector<int32_t> tokens_, positions_, token_sequence_, logit_rows_;
   std::vector<SequenceSpan> spans_;
   int32_t exact_tokens_ = 0;
-  std::vector<Sequence*> logit_sequences_;
-  std::vector<SampledToken> sampled_;
+  std::vector<DraftShare> shares_;
+  std::vector<SampledRows> outcomes_;  // one a sequence that wants logits
+  std::vector<SampledToken> sampled_;  // [logit rows]
   std::unordered_map<RequestId, std::unique_ptr<ActiveRequest>> active_;  // step thread only
 
   mutable std::mutex inbox_mutex_;

@@ -3,98 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-
+#include "tests/support/engine_collector.h"
 #include "tests/support/tiny_model.h"
 
 namespace wok {
 namespace {
 
+using test::expect_pool_sums_up;
 using test::make_tiny;
+using test::prompt;
+using test::request;
+using test::Running;
+using test::start;
 using test::TinyModel;
-
-// Collects one request's events; wait() returns when the last one is there.
-class Collector final : public EventSink {
- public:
-  void on_event(const Event& event) noexcept override {
-    const std::lock_guard lock(mutex_);
-    EXPECT_EQ(finish_, FinishReason::kNone) << "an event after the last one";
-    if (event.token >= 0) tokens_.push_back(event.token);
-    last_ = event;
-    finish_ = event.finish;
-    changed_.notify_all();
-  }
-  std::vector<int32_t> wait() {
-    std::unique_lock lock(mutex_);
-    const bool done = changed_.wait_for(lock, std::chrono::seconds(60),
-                                        [this] { return finish_ != FinishReason::kNone; });
-    EXPECT_TRUE(done) << "no final event";
-    return tokens_;
-  }
-  void wait_for_tokens(size_t n) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] {
-      return tokens_.size() >= n || finish_ != FinishReason::kNone;
-    }));
-  }
-  Event last() {
-    const std::lock_guard lock(mutex_);
-    return last_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<int32_t> tokens_;
-  Event last_;
-  FinishReason finish_ = FinishReason::kNone;
-};
-
-struct Running {
-  RequestId id = 0;
-  std::shared_ptr<Collector> events;
-};
-
-std::vector<int32_t> prompt(int32_t n, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<int32_t> tokens(n);
-  for (int32_t& t : tokens) t = static_cast<int32_t>(3 + random() % 150);
-  return tokens;
-}
-
-Request request(std::vector<int32_t> tokens, int32_t output, uint64_t seed) {
-  Request r;
-  r.prompt = std::move(tokens);
-  r.max_new_tokens = output;
-  r.sampling.seed = seed;
-  r.sampling.temperature = 1.2f;
-  return r;
-}
-
-Running start(Engine& engine, Request r) {
-  Running running;
-  running.events = std::make_shared<Collector>();
-  r.sink = running.events;
-  auto id = engine.submit(std::move(r));
-  EXPECT_TRUE(id.ok()) << id.error().message;
-  if (id.ok()) running.id = *id;
-  return running;
-}
-
-void expect_pool_sums_up(const Engine& engine) {
-  for (int i = 0; i < 500 && !engine.idle(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  EngineStats s = engine.stats();
-  for (int i = 0; i < 500 && s.running + s.waiting > 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    s = engine.stats();
-  }
-  EXPECT_EQ(s.pages_held, 0);
-  EXPECT_EQ(s.pages_free + s.pages_cached, s.pages_total);
-}
 
 class EngineTest : public testing::Test {
  protected:
@@ -249,7 +170,7 @@ TEST_F(EngineTest, StopsAtStopTokensButNotBeforeMinTokens) {
 TEST_F(EngineTest, RefusesWhatCanNeverRun) {
   auto engine = make({.context_tokens = 128, .max_sequences = 1, .max_queued = 0});
   Request r = request(prompt(100, 1), 29, 1);
-  r.sink = std::make_shared<Collector>();
+  r.sink = std::make_shared<test::Collector>();
   const auto too_long = engine->submit(r);
   EXPECT_EQ(too_long.error().kind, ErrorKind::kTooLarge);
   EXPECT_NE(too_long.error().message.find("n_prompt = 100"), std::string::npos);
@@ -270,7 +191,7 @@ TEST_F(EngineTest, RefusesWhatCanNeverRun) {
 }
 
 TEST_F(EngineTest, OptionsThatCannotWorkAreErrorsWithTheWayOut) {
-  const auto error = [&](EngineOptions options) {
+  const auto error = [&](const EngineOptions& options) {
     auto engine = Engine::create(*tiny_.model, options);
     EXPECT_FALSE(engine.ok());
     return engine.ok() ? std::string() : engine.error().message;
@@ -280,6 +201,8 @@ TEST_F(EngineTest, OptionsThatCannotWorkAreErrorsWithTheWayOut) {
   EXPECT_NE(error({.context_tokens = 100000}).find("--context"), std::string::npos);
   EXPECT_NE(error({.max_sequences = 0}).find("--max-sequences"), std::string::npos);
   EXPECT_NE(error({.token_budget = 3}).find("--token-budget"), std::string::npos);
+  EXPECT_NE(error({.draft_tokens = 0}).find("--draft-tokens"), std::string::npos);
+  EXPECT_NE(error({.draft_tokens = 16}).find("--draft-tokens"), std::string::npos);
 }
 
 TEST_F(EngineTest, ReportsLogprobsOfTheModelsOwnDistribution) {

@@ -37,7 +37,7 @@ bool EngineImpl::take_inbox() {
 
 void EngineImpl::loop() {
   while (take_inbox()) {
-    const auto plan = scheduler_.plan(budget_.prefill_tokens(scheduler_.decoding()));
+    const auto plan = add_drafts(scheduler_.plan(budget_.prefill_tokens(scheduler_.decoding())));
     if (!plan.empty()) step(plan);
     publish_stats();
   }
@@ -48,20 +48,23 @@ void EngineImpl::build_batch(std::span<const ScheduledChunk> plan) {
   positions_.clear();
   token_sequence_.clear();
   logit_rows_.clear();
-  logit_sequences_.clear();
+  outcomes_.clear();
   spans_.clear();
   const auto add = [this](const ScheduledChunk& chunk) {
     const Sequence& s = *chunk.sequence;
     const auto first = static_cast<int32_t>(tokens_.size());
     for (int32_t p = chunk.begin; p < chunk.begin + chunk.count; ++p) {
-      tokens_.push_back(s.tokens[p]);
+      tokens_.push_back(s.token_at(p));
       positions_.push_back(p);
       token_sequence_.push_back(static_cast<int32_t>(spans_.size()));
     }
     spans_.push_back({first, chunk.count, chunk.begin + chunk.count, s.pages.data()});
-    if (chunk.wants_logits) {
-      logit_rows_.push_back(static_cast<int32_t>(tokens_.size()) - 1);
-      logit_sequences_.push_back(chunk.sequence);
+    if (!chunk.wants_logits) return;
+    outcomes_.push_back({.active = active_.find(s.id)->second.get(),
+                         .first_row = static_cast<int32_t>(logit_rows_.size())});
+    // The last token's, and those of the drafts behind it.
+    for (int32_t i = chunk.count - 1 - s.drafted; i < chunk.count; ++i) {
+      logit_rows_.push_back(first + i);
     }
   };
   for (const ScheduledChunk& chunk : plan) {
@@ -74,27 +77,56 @@ void EngineImpl::build_batch(std::span<const ScheduledChunk> plan) {
   if (options_.exact_prefill) exact_tokens_ = static_cast<int32_t>(tokens_.size());
 }
 
-void EngineImpl::sample() {
-  const int32_t vocab = model_.config().vocab;
-  const auto rows = static_cast<int32_t>(logit_sequences_.size());
-  pool_->run(rows, [&](int32_t row, int32_t worker) {
-    const ActiveRequest& active = *active_.find(logit_sequences_[row]->id)->second;
-    sampled_[row] = samplers_[worker].sample(
-        {.params = &active.request.sampling,
-         .tokens = active.sequence.tokens,
-         .prompt_tokens = active.sequence.prompt_tokens,
-         .stop_tokens = active.stop_tokens,
-         .logits = {workspace_.logits.data() + int64_t{row} * vocab, static_cast<size_t>(vocab)}});
-  });
+FinishReason EngineImpl::reason_to_end(const ActiveRequest& active) const {
+  const Sequence& s = active.sequence;
+  const auto is_in = [&](const std::vector<int32_t>& list) {
+    return std::find(list.begin(), list.end(), s.tokens.back()) != list.end();
+  };
+  if (is_in(active.request.stop_token_ids) ||
+      (!active.request.sampling.ignore_eos && is_in(options_.end_ids))) {
+    return FinishReason::kStop;
+  }
+  return s.length() >= s.max_tokens ? FinishReason::kLength : FinishReason::kNone;
 }
 
-Event EngineImpl::make_event(const ActiveRequest& active, const SampledToken* token) const {
+// Row by row, each with the tokens before it in the history, as if the steps had been taken one
+// after another: a draft is right when it is the very token that would have been sampled. So
+// speculation changes no token of a request, whatever its parameters.
+void EngineImpl::sample_rows(SampledRows& outcome, Sampler& sampler) {
+  ActiveRequest& active = *outcome.active;
+  Sequence& s = active.sequence;
+  const int32_t vocab = model_.config().vocab;
+  for (int32_t i = 0;; ++i) {
+    const int64_t row = outcome.first_row + i;
+    SampledToken& out = sampled_[row];
+    out = sampler.sample(
+        {.params = &active.request.sampling,
+         .tokens = s.tokens,
+         .prompt_tokens = s.prompt_tokens,
+         .stop_tokens = active.stop_tokens,
+         .logits = {workspace_.logits.data() + row * vocab, static_cast<size_t>(vocab)}});
+    s.tokens.push_back(out.token);
+    outcome.tokens = i + 1;
+    outcome.finish = reason_to_end(active);
+    if (outcome.finish != FinishReason::kNone) return;
+    if (i >= s.drafted || out.token != s.draft[i]) return;
+  }
+}
+
+void EngineImpl::sample() {
+  pool_->run(static_cast<int32_t>(outcomes_.size()),
+             [&](int32_t i, int32_t worker) { sample_rows(outcomes_[i], samplers_[worker]); });
+}
+
+// tokens_after: how many the sequence has already beyond the event's.
+Event EngineImpl::make_event(const ActiveRequest& active, const SampledToken* token,
+                             int32_t tokens_after) const {
   const Sequence& s = active.sequence;
   Event event;
   event.request = s.id;
   event.prompt_tokens = s.prompt_tokens;
   event.cached_tokens = s.cached_tokens;
-  event.generated_tokens = s.length() - s.prompt_tokens;
+  event.generated_tokens = s.length() - s.prompt_tokens - tokens_after;
   if (token != nullptr) {
     event.token = token->token;
     event.logprob = token->logprob;
@@ -124,33 +156,31 @@ void EngineImpl::finish(ActiveRequest& active, FinishReason reason, const Sample
   in_flight_.fetch_sub(1);
 }
 
-void EngineImpl::advance(ActiveRequest& active, const SampledToken& token) {
-  Sequence& s = active.sequence;
+void EngineImpl::deliver(const SampledRows& outcome) {
+  ActiveRequest& active = *outcome.active;
   if (active.first_token_ns == 0) active.first_token_ns = monotonic_ns();
-  s.tokens.push_back(token.token);
-  ++counters_.generated_tokens;
-  const auto is_in = [&](const std::vector<int32_t>& list) {
-    return std::find(list.begin(), list.end(), token.token) != list.end();
-  };
-  const bool stops = is_in(active.request.stop_token_ids) ||
-                     (!active.request.sampling.ignore_eos && is_in(options_.end_ids));
-  if (stops) {
-    finish(active, FinishReason::kStop, &token);
-  } else if (s.length() >= s.max_tokens) {
-    finish(active, FinishReason::kLength, &token);
-  } else {
-    outbox_.push(active.request.sink.get(), make_event(active, &token));
+  counters_.generated_tokens += static_cast<uint64_t>(outcome.tokens);
+  counters_.accepted_draft_tokens += static_cast<uint64_t>(outcome.tokens - 1);
+  for (int32_t i = 0; i < outcome.tokens; ++i) {
+    const SampledToken& token = sampled_[outcome.first_row + i];
+    const int32_t after = outcome.tokens - 1 - i;
+    if (after == 0 && outcome.finish != FinishReason::kNone) {
+      finish(active, outcome.finish, &token);
+    } else {
+      outbox_.push(active.request.sink.get(), make_event(active, &token, after));
+    }
   }
 }
 
 void EngineImpl::step(std::span<const ScheduledChunk> plan) {
   const int64_t begin = monotonic_ns();
-  int32_t decodes = 0, prefill = 0;
+  int32_t decodes = 0, prefill = 0, drafts = 0;
   for (const ScheduledChunk& chunk : plan) {
     ActiveRequest& active = *active_.find(chunk.sequence->id)->second;
     if (active.admitted_ns == 0) active.admitted_ns = begin;
     if (chunk.sequence->decoding()) {
       ++decodes;
+      drafts += chunk.sequence->drafted;
     } else {
       prefill += chunk.count;
     }
@@ -161,12 +191,15 @@ void EngineImpl::step(std::span<const ScheduledChunk> plan) {
   sample();
   scheduler_.commit();
   counters_.prompt_tokens += static_cast<uint64_t>(prefill);
+  counters_.drafted_tokens += static_cast<uint64_t>(drafts);
   ++counters_.steps;
-  for (size_t row = 0; row < logit_sequences_.size(); ++row) {
-    advance(*active_.find(logit_sequences_[row]->id)->second, sampled_[row]);
-  }
+  for (const SampledRows& outcome : outcomes_) deliver(outcome);
   outbox_.flush();
-  budget_.record(decodes, prefill, static_cast<double>(monotonic_ns() - begin) * 1e-6);
+  const double step_ms = static_cast<double>(monotonic_ns() - begin) * 1e-6;
+  if (prefill == 0) draft_budget_.record(decodes + drafts, step_ms);
+  // What the step would have taken without its drafts.
+  const double without = draft_budget_.step_ms(decodes) / draft_budget_.step_ms(decodes + drafts);
+  budget_.record(decodes, prefill, drafts > 0 ? without * step_ms : step_ms);
 }
 
 void EngineImpl::publish_stats() {

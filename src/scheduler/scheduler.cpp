@@ -83,6 +83,7 @@ void Scheduler::release_pages(Sequence& s) {
   s.pages.clear();
   s.tree_pages = 0;
   s.computed = 0;
+  s.drafted = 0;
 }
 
 bool Scheduler::try_admit(Sequence& s) {
@@ -202,10 +203,39 @@ std::span<const ScheduledChunk> Scheduler::plan(int32_t prefill_tokens) {
   return plan_;
 }
 
+// A page it was promised, or one that is promised to nobody.
+bool Scheduler::may_take_page(const Sequence& s) const {
+  return static_cast<int32_t>(s.pages.size()) < s.reserved_pages ||
+         cache_.available() > outstanding_pages();
+}
+
+std::span<const ScheduledChunk> Scheduler::plan_drafts() {
+  int32_t room = options_.step_tokens;
+  for (const ScheduledChunk& chunk : plan_) room -= chunk.count;
+  for (ScheduledChunk& chunk : plan_) {
+    Sequence& s = *chunk.sequence;
+    if (s.drafted == 0) continue;
+    WOK_CHECK(s.decoding() && chunk.count == 1, "only a decode has a draft");
+    // A step gives one token more than the drafts that were right.
+    const int32_t most = std::min(room, s.max_tokens - s.length() - 1);
+    s.drafted = std::clamp(s.drafted, 0, std::max(most, 0));
+    const int32_t end = chunk.begin + 1 + s.drafted;
+    while (static_cast<int32_t>(s.pages.size()) < s.pages_for(end) && may_take_page(s)) {
+      if (!grow(s, (static_cast<int32_t>(s.pages.size()) + 1) * kPageTokens)) break;
+    }
+    const int32_t held = static_cast<int32_t>(s.pages.size()) * kPageTokens;
+    s.drafted = std::min(end, held) - chunk.begin - 1;
+    chunk.count += s.drafted;
+    room -= s.drafted;
+  }
+  return plan_;
+}
+
 void Scheduler::commit() {
   for (const ScheduledChunk& chunk : plan_) {
     Sequence& s = *chunk.sequence;
-    s.computed = chunk.begin + chunk.count;
+    s.computed = std::min(chunk.begin + chunk.count, s.length() - 1);
+    s.drafted = 0;
     const int32_t whole = std::min(s.tree_pages, s.computed / kPageTokens);
     for (int32_t p = chunk.begin / kPageTokens; p < whole; ++p) cache_.set_ready(s.pages[p]);
     enter_tree(s, s.tree_pages, s.computed / kPageTokens, true);

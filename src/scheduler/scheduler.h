@@ -52,7 +52,14 @@ class Scheduler {
   // call. Every planned sequence has pages for what it computes. Preempted ones are waiting again.
   std::span<const ScheduledChunk> plan(int32_t prefill_tokens);
 
-  // The planned step was computed: pages it filled become readable, positions advance.
+  // Extends the planned decodes by their sequences' drafts. A draft is cut to what its sequence may
+  // still produce, and to pages that cost nobody anything: it never takes one that is promised, and
+  // never preempts.
+  std::span<const ScheduledChunk> plan_drafts();
+
+  // The planned step was computed, and the tokens sampled from it are appended to their sequences:
+  // pages it filled become readable, positions advance. Of a draft only what is among the tokens
+  // counts; the rest is written again later.
   void commit();
 
   // Ends a sequence in whatever state; its full pages stay in the tree. Not between plan and
@@ -75,6 +82,7 @@ class Scheduler {
   void plan_prefill(Sequence& s, int32_t& budget);
   void plan_decode(Sequence& s);
   bool grow(Sequence& s, int32_t tokens);
+  bool may_take_page(const Sequence& s) const;
   void preempt(Sequence& s);
   void release_pages(Sequence& s);
   void enter_tree(Sequence& s, int32_t from, int32_t to, bool ready);

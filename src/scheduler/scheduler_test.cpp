@@ -16,7 +16,8 @@ namespace wok {
 namespace {
 
 struct World {
-  World(const SchedulerOptions& options, int32_t pages) : cache(pages), scheduler(options, cache) {}
+  World(const SchedulerOptions& options, int32_t pages)
+      : step_tokens(options.step_tokens), cache(pages), scheduler(options, cache) {}
   Sequence& add(uint64_t id, int32_t prompt, int32_t output, int32_t prefix, int32_t priority = 0) {
     auto s = std::make_unique<Sequence>();
     s->id = s->arrival = id;
@@ -32,34 +33,87 @@ struct World {
     scheduler.add(&added);
     return added;
   }
-  // Plans and computes one step; each sequence whose logits were wanted gets a token, and ends at
-  // its limit. Says what was planned: "id:begin+count", "*" where logits are wanted.
+  // From now on every step of decodes verifies drafts of `tokens` tokens, the first `right` right.
+  void draft(int32_t tokens, int32_t right) {
+    draft_tokens = tokens;
+    right_tokens = right;
+  }
+  // Plans and computes one step; each sequence whose logits were wanted gets a token and those of
+  // its drafts that were right, and ends at its limit. Says what was planned: "id:begin+count", "*"
+  // where logits are wanted.
   std::string step(int32_t prefill_tokens) {
     std::ostringstream said;
     std::vector<Sequence*> sampled;
-    for (const ScheduledChunk& c : scheduler.plan(prefill_tokens)) {
+    scheduler.plan(prefill_tokens);
+    int32_t tokens = 0;
+    for (const ScheduledChunk& c : plan_with_drafts()) {
+      tokens += c.count;
       said << (said.tellp() > 0 ? " " : "") << c.sequence->id << ":" << c.begin << "+" << c.count
            << (c.wants_logits ? "*" : "");
       EXPECT_GE(static_cast<int32_t>(c.sequence->pages.size()) * kPageTokens, c.begin + c.count);
+      EXPECT_LE(static_cast<int32_t>(c.sequence->pages.size()),
+                c.sequence->pages_for(c.sequence->max_tokens));
+      EXPECT_LT(c.begin + c.count, c.sequence->max_tokens + (c.sequence->decoding() ? 0 : 1));
       if (c.wants_logits) sampled.push_back(c.sequence);
+    }
+    EXPECT_LE(tokens, step_tokens);
+    for (Sequence* s : sampled) {
+      const int32_t more = std::min(s->drafted, right_tokens);
+      for (int32_t i = 0; i <= more; ++i) s->tokens.push_back(next_token(*s, 0));
     }
     scheduler.commit();
     for (Sequence* s : sampled) {
-      s->tokens.push_back(static_cast<int32_t>(500000 + 1000 * s->id) + s->length());
+      EXPECT_EQ(s->computed, s->length() - 1);
+      EXPECT_LE(s->tree_pages * kPageTokens, s->computed) << "a page of unverified tokens";
+      EXPECT_LE(s->length(), s->max_tokens);
       if (s->length() >= s->max_tokens) scheduler.finish(s);
     }
+    EXPECT_LE(scheduler.used_tokens(), scheduler.held_tokens());
     EXPECT_EQ(cache.check(), "");
     return said.str();
   }
 
+  static int32_t next_token(const Sequence& s, int32_t ahead) {
+    return static_cast<int32_t>(500000 + 1000 * s.id) + s.length() + ahead;
+  }
+  // Pages that running sequences were promised and have not taken.
+  int32_t promised() const {
+    int32_t sum = 0;
+    for (const auto& [id, s] : all) {
+      if (s->state != SequenceState::kRunning) continue;
+      sum += std::max(0, s->reserved_pages - static_cast<int32_t>(s->pages.size()));
+    }
+    return sum;
+  }
+  std::span<const ScheduledChunk> plan_with_drafts() {
+    std::span<const ScheduledChunk> plan = scheduler.plan_drafts();  // nobody has any yet
+    for (const ScheduledChunk& c : plan) {
+      if (!c.sequence->decoding()) return plan;
+    }
+    for (const ScheduledChunk& c : plan) {
+      c.sequence->drafted = draft_tokens;
+      for (int32_t i = 0; i < draft_tokens; ++i) {
+        c.sequence->draft[i] = i < right_tokens ? next_token(*c.sequence, i) : 7;
+      }
+    }
+    const auto planned = plan.size();
+    const int32_t spare = std::min(0, cache.available() - promised());
+    plan = scheduler.plan_drafts();
+    EXPECT_EQ(plan.size(), planned) << "drafts took a sequence out of the step";
+    EXPECT_GE(cache.available() - promised(), spare) << "drafts took a promised page";
+    return plan;
+  }
+
+  const int32_t step_tokens;
+  int32_t draft_tokens = 0, right_tokens = 0;
   PageCache cache;
   Scheduler scheduler;
   std::map<uint64_t, std::unique_ptr<Sequence>> all;
 };
 
 // A trace's lines: "pool PAGES RUNNING STEP_TOKENS [RESERVE]", "add ID PROMPT OUTPUT PREFIX
-// [PRIORITY]", "abort ID", "step PREFILL = PLAN", "skip STEPS PREFILL" (not compared), "end
-// PREEMPTIONS HIT_TOKENS"; "#" comments.
+// [PRIORITY]", "abort ID", "draft TOKENS RIGHT", "step PREFILL = PLAN", "skip STEPS PREFILL" (not
+// compared), "end PREEMPTIONS HIT_TOKENS"; "#" comments.
 void replay(const std::string& path) {
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;
@@ -86,6 +140,10 @@ void replay(const std::string& path) {
       uint64_t id = 0;
       in >> id;
       world->scheduler.finish(world->all.at(id).get());
+    } else if (verb == "draft") {
+      int32_t tokens = 0, right = 0;
+      in >> tokens >> right;
+      world->draft(tokens, right);
     } else if (verb == "step") {
       int32_t prefill = 0;
       std::string equals, want;
@@ -120,13 +178,13 @@ TEST(Scheduler, ReplaysEveryTrace) {
     ++traces;
     replay(entry.path().string());
   }
-  EXPECT_GE(traces, 4);
+  EXPECT_GE(traces, 7);
 }
 
 TEST(Scheduler, RandomLoadAlwaysEnds) {
   std::mt19937 random(3);
   for (int round = 0; round < 30; ++round) {
-    World world({.max_running = 6, .step_tokens = 64}, 24);
+    World world({.max_running = 6, .step_tokens = round % 2 == 1 ? 32 : 64}, 24);
     uint64_t next = 1;
     int idle_steps = 0;
     for (int step = 0; step < 3000; ++step) {
@@ -139,6 +197,8 @@ TEST(Scheduler, RandomLoadAlwaysEnds) {
         Sequence* s = world.all.at(1 + random() % (next - 1)).get();
         if (s->state != SequenceState::kDone) world.scheduler.finish(s);
       }
+      const auto most = static_cast<int32_t>(random() % (kMaxDraftTokens + 1));
+      if (round % 2 == 1) world.draft(most, most > 0 ? static_cast<int32_t>(random() % most) : 0);
       const std::string plan = world.step(static_cast<int32_t>(16 + random() % 48));
       idle_steps = plan.empty() ? idle_steps + 1 : 0;
       const bool busy = world.scheduler.running() + world.scheduler.waiting() > 0;

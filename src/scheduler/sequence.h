@@ -1,6 +1,7 @@
 // One sequence as scheduler and engine share it: its tokens, its pages, how far it is.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "kv/page_cache.h"
 
 namespace wok {
+
+constexpr int32_t kMaxDraftTokens = 15;  // with the token before them a tile of 16 rows
 
 enum class SequenceState : uint8_t { kWaiting, kRunning, kDone };
 
@@ -28,8 +31,16 @@ struct Sequence {
   int32_t tree_pages = 0;       // leading pages that are nodes of the prefix tree
   int32_t reserved_pages = 0;   // what admission promised it
 
+  // Guesses of what follows `tokens`, computed and verified with the next step, and gone after it.
+  std::array<int32_t, kMaxDraftTokens> draft{};
+  int32_t drafted = 0;
+
   int32_t length() const { return static_cast<int32_t>(tokens.size()); }
   bool decoding() const { return computed == length() - 1 && length() > prompt_tokens; }
+  // Of the tokens and, behind them, the draft.
+  int32_t token_at(int32_t position) const {
+    return position < length() ? tokens[position] : draft[position - length()];
+  }
   int32_t pages_for(int32_t n) const { return (n + kPageTokens - 1) / kPageTokens; }
   std::span<const int32_t> page_tokens(int32_t page) const {
     return {tokens.data() + static_cast<size_t>(page) * kPageTokens, kPageTokens};

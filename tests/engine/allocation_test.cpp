@@ -62,12 +62,18 @@ void wait_for(const Counter& counter, int tokens) {
   }
 }
 
-long allocations_while_decoding(const SamplingParams& sampling, bool prefix_cache) {
+struct Engines {
+  bool prefix_cache = true;
+  Speculation speculation = Speculation::off;
+};
+
+long allocations_while_decoding(const SamplingParams& sampling, const Engines& engines = {}) {
   const test::TinyModel tiny = test::make_tiny({});
   EngineOptions options;
   options.threads = 2;
   options.kv_bytes = tiny.model->kv_shape(kKvFormat_f16).page_bytes() * 1024;
-  options.prefix_cache = prefix_cache;
+  options.prefix_cache = engines.prefix_cache;
+  options.speculation = engines.speculation;
   auto engine = Engine::create(*tiny.model, options);
   EXPECT_TRUE(engine.ok());
   std::vector<std::shared_ptr<Counter>> counters;
@@ -82,10 +88,13 @@ long allocations_while_decoding(const SamplingParams& sampling, bool prefix_cach
     EXPECT_TRUE((*engine)->submit(std::move(request)).ok());
   }
   wait_for(*counters[3], 40);
+  const EngineStats before = (*engine)->stats();
   allocations.store(0);
   counting.store(true);
   wait_for(*counters[0], 400);
   counting.store(false);
+  const EngineStats after = (*engine)->stats();
+  EXPECT_EQ(after.drafted_tokens > before.drafted_tokens, engines.speculation != Speculation::off);
   EXPECT_FALSE(counters[0]->done.load()) << "the window must lie inside the decode";
   return allocations.load();
 }
@@ -99,7 +108,12 @@ TEST(Allocations, TheHookCounts) {
 }
 
 TEST(Allocations, GreedyDecodeAllocatesNothing) {
-  EXPECT_EQ(allocations_while_decoding({.temperature = 0}, true), 0);
+  EXPECT_EQ(allocations_while_decoding({.temperature = 0}), 0);
+}
+
+TEST(Allocations, DecodeWithDraftsAllocatesNothing) {
+  EXPECT_EQ(allocations_while_decoding({.temperature = 0}, {.speculation = Speculation::lookup}),
+            0);
 }
 
 TEST(Allocations, SampledDecodeWithPenaltiesAndLogprobsAllocatesNothing) {
@@ -111,13 +125,12 @@ TEST(Allocations, SampledDecodeWithPenaltiesAndLogprobsAllocatesNothing) {
                                         .repetition_penalty = 1.1f,
                                         .presence_penalty = 0.1f,
                                         .frequency_penalty = 0.1f,
-                                        .top_logprobs = 5},
-                                       true),
+                                        .top_logprobs = 5}),
             0);
 }
 
 TEST(Allocations, DecodeWithoutPrefixCacheAllocatesNothing) {
-  EXPECT_EQ(allocations_while_decoding({}, false), 0);
+  EXPECT_EQ(allocations_while_decoding({}, {.prefix_cache = false}), 0);
 }
 
 }  // namespace

@@ -207,6 +207,8 @@ class FakeEngine : public Engine {
     sequence.request.sink->on_event(event);
     std::lock_guard lock(mutex_);
     stats_.generated_tokens += event.token >= 0;
+    stats_.drafted_tokens += event.token >= 0 ? 4 : 0;  // for the metrics only
+    stats_.accepted_draft_tokens += event.token >= 0;
     if (event.finish == FinishReason::kNone) return;
     stats_.aborted += event.finish == FinishReason::kAbort;
     stats_.finished_stop += event.finish == FinishReason::kStop;

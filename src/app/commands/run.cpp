@@ -15,6 +15,7 @@
 #include "app/commands/commands.h"
 #include "app/model_source.h"
 #include "app/settings.h"
+#include "app/speculation_options.h"
 
 namespace wok::app {
 namespace {
@@ -141,6 +142,8 @@ void add_run_command(CLI::App& root, Context& context) {
               ->add_option("--threads", options->load.engine.threads,
                            "compute threads; 0 = the CPUs this process may use")
               ->check(CLI::Range(0, 4096)));
+  add_speculation_options(command, context, options->load.engine.speculation,
+                          options->load.engine.draft_tokens);
   setting(command->add_option("--isa", options->load.isa,
                               "force avx2, avxvnni, avx512, amx or reference kernels"));
   setting(command->add_flag("--verbose", options->chat.verbose,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "engine/speculation.h"
 
 namespace wok {
 
@@ -30,6 +31,8 @@ struct ServeOptions {
   double itl_target_ms = 0;  // 0: automatic
   bool prefix_cache = true;
   bool exact_prefill = false;
+  Speculation speculation = Speculation::lookup;
+  int32_t draft_tokens = 7;
 
   std::string isa;        // "": the best this CPU has
   std::string cache_dir;  // pack files; "": keep none

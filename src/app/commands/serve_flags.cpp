@@ -5,6 +5,7 @@
 #include "app/commands/serve.h"
 #include "app/model_source.h"
 #include "app/settings.h"
+#include "app/speculation_options.h"
 
 namespace wok::app {
 namespace {
@@ -70,6 +71,7 @@ void add_engine_flags(CLI::App* command, Context& context, ServeOptions& o) {
                             "compute prompts as exactly as outputs: slower (docs/adr/0010)"));
   setting(command->add_flag("--prefix-cache,!--no-prefix-cache", o.prefix_cache,
                             "compute shared prefixes once (on by default)"));
+  add_speculation_options(command, context, o.speculation, o.draft_tokens);
   setting(
       command->add_option("--isa", o.isa, "force avx2, avxvnni, avx512, amx or reference kernels"));
 }

@@ -1,0 +1,29 @@
+#include "app/speculation_options.h"
+
+namespace wok::app {
+
+void add_speculation_options(CLI::App* command, Context& context, Speculation& speculation,
+                             int32_t& draft_tokens) {
+  context.setting(command,
+                  command
+                      ->add_option_function<std::string>(
+                          "--speculate",
+                          [&speculation](const std::string& name) {
+                            const Result<Speculation> parsed = parse_speculation(name);
+                            if (!parsed.ok()) {
+                              throw CLI::ValidationError("--speculate", parsed.error().message);
+                            }
+                            speculation = *parsed;
+                          },
+                          "guess tokens and check several a step, which changes no answer: off, or "
+                          "lookup (what followed earlier in the text)")
+                      ->default_str(speculation_name(speculation)));
+  context.setting(command,
+                  command
+                      ->add_option("--draft-tokens", draft_tokens,
+                                   "guesses that a step checks, of all its sequences, at most")
+                      ->check(CLI::Range(1, 15))
+                      ->capture_default_str());
+}
+
+}  // namespace wok::app
