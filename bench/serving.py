@@ -180,7 +180,7 @@ async def waste(server: Server, model: str) -> None:
     pick = random.Random(5)
     tasks = [
         asyncio.create_task(stream(api, model, prose(pick.randint(20, 700), 1000 + i), seed=i,
-                                   max_tokens=pick.randint(100, 400), extra_body={"ignore_eos": True}))
+                                   max_tokens=pick.randint(500, 900), extra_body={"ignore_eos": True}))
         for i in range(16)
     ]
     samples = []

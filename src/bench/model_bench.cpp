@@ -35,7 +35,7 @@ class Sequences {
   }
 
   // Computes `tokens` more of sequence 0, a chunk at a time; logits of the last one.
-  double prefill(int32_t depth, int32_t tokens, int32_t chunk, bool exact = false) {
+  double prefill(int32_t depth, int32_t tokens, int32_t chunk, bool fast) {
     const double begin = now_s();
     for (int32_t done = 0; done < tokens; done += chunk) {
       const int32_t n = std::min(chunk, tokens - done);
@@ -50,7 +50,7 @@ class Sequences {
       const int32_t last = n - 1;
       const bool ends = done + n == tokens;
       model_->forward(
-          {tokens_, positions_, {&span, 1}, owner_, {&last, ends ? size_t{1} : 0}, exact ? n : 0},
+          {tokens_, positions_, {&span, 1}, owner_, {&last, ends ? size_t{1} : 0}, fast ? 0 : n},
           memory_, *pool_, *work_);
     }
     return now_s() - begin;
@@ -221,7 +221,7 @@ class Grid {
     WOK_TRY(sequences,
             Sequences::create(model_, pool, *options_.kv_format, 1, depth + prompt, chunk));
     measure(pool, row, prompt,
-            [&] { return sequences.prefill(depth, prompt, chunk, options_.exact_prefill); });
+            [&] { return sequences.prefill(depth, prompt, chunk, options_.fast_prefill); });
     std::vector<Work> steps;
     for (int32_t done = 0; done < prompt; done += chunk) {
       const int32_t n = std::min(chunk, prompt - done);
@@ -321,7 +321,7 @@ Result<StepProfile> profile_model(const Model& model, const ProfileOptions& opti
     if (options.decode) {
       sequences.decode(options.depth, options.steps);
     } else {
-      sequences.prefill(options.depth, options.prompt, options.prompt);
+      sequences.prefill(options.depth, options.prompt, options.prompt, options.fast_prefill);
     }
   };
   run();

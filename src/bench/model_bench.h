@@ -21,7 +21,7 @@ struct ModelBenchOptions {
   std::vector<int32_t> threads;
   int32_t repetitions = 3;
   int32_t chunk = 512;  // tokens of one prefill step
-  bool exact_prefill = false;
+  bool fast_prefill = false;
   const KvFormat* kv_format = &kKvFormat_f16;
 };
 
@@ -52,6 +52,7 @@ Result<ModelBenchReport> bench_model(const Model& model, const std::string& name
 // Steps of one row with their regions noted, after a warm-up. `test`: "pp512" or "tg128".
 struct ProfileOptions {
   int32_t prompt = 512, steps = 16, depth = 0, batch = 1, threads = 1;
+  bool fast_prefill = false;
   bool decode = true;  // false: one prefill of `prompt` tokens
   const KvFormat* kv_format = &kKvFormat_f16;
 };

@@ -27,7 +27,7 @@ struct EngineOptions {
   int32_t token_budget = 512;  // tokens of one step
   double itl_target_ms = 0;    // 0: automatic (1.4 times the undisturbed decode step)
   bool prefix_cache = true;
-  bool exact_prefill = false;  // prompts in the form of outputs: slower, closer to float weights
+  bool fast_prefill = false;  // prompts with weights rounded to 8 bits (ADR 10)
   Speculation speculation = Speculation::lookup;
   int32_t draft_tokens = 7;   // guesses that a step verifies at most, of all its sequences
   double draft_row_cost = 0;  // of verifying one, in decode steps; 0: measured (tests fix it)

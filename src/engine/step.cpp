@@ -74,7 +74,7 @@ void EngineImpl::build_batch(std::span<const ScheduledChunk> plan) {
   for (const ScheduledChunk& chunk : plan) {
     if (chunk.of_prompt()) add(chunk);
   }
-  if (options_.exact_prefill) exact_tokens_ = static_cast<int32_t>(tokens_.size());
+  if (!options_.fast_prefill) exact_tokens_ = static_cast<int32_t>(tokens_.size());
 }
 
 FinishReason EngineImpl::reason_to_end(const ActiveRequest& active) const {

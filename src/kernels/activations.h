@@ -30,25 +30,25 @@ class ActivationBuffer {
   const Activations& view() const { return view_; }
   float* row(int32_t r) { return f32_.data() + static_cast<int64_t>(r) * view_.cols; }
 
-  // Where the prompt form of row r >= exact_rows lies: codes [cols], scale [groups].
-  uint8_t* group_codes(int32_t r) {
-    return reinterpret_cast<uint8_t*>(q_.data()) + static_cast<int64_t>(r) * view_.cols;
-  }
-  float* group_scale(int32_t r) {
-    return scale_.data() + static_cast<int64_t>(r) * (view_.cols / kBlockColumns);
-  }
-
   // Fills the int8 form of one row; nothing to do where the columns are no whole blocks.
   void quantize_row(const KernelTable& kernels, int32_t r) {
+    if (kernels.panel_rows == 0 || view_.cols % kBlockColumns != 0) return;
+    quantize_columns(kernels, r, 0, view_.cols, row(r));
+  }
+
+  // The same of columns [column, column + n) of row r, which are at x; column % kGroupColumns == 0.
+  void quantize_columns(const KernelTable& kernels, int32_t r, int32_t column, int32_t n,
+                        const float* x) {
     const int32_t cols = view_.cols, e = view_.exact_rows;
-    if (kernels.panel_rows == 0 || cols % kBlockColumns != 0) return;
     if (r >= e) {
-      kernels.quantize_group(row(r), cols, group_codes(r), group_scale(r));
+      auto* codes = reinterpret_cast<uint8_t*>(q_.data()) + static_cast<int64_t>(r) * cols;
+      float* scale = scale_.data() + static_cast<int64_t>(r) * (cols / kBlockColumns);
+      kernels.quantize_group(x, n, codes + column, scale + column / kGroupColumns);
       return;
     }
-    kernels.quantize(row(r), cols, e, q_.data() + static_cast<int64_t>(r) * kBlockColumns,
-                     scale_.data() + r, half_sum_.data() + static_cast<int64_t>(r) * 2,
-                     sum_.data() + r);
+    const int64_t at = static_cast<int64_t>(column / kBlockColumns) * e + r;
+    kernels.quantize(x, n, e, q_.data() + at * kBlockColumns, scale_.data() + at,
+                     half_sum_.data() + at * 2, sum_.data() + at);
   }
 
  private:

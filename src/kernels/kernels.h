@@ -4,6 +4,7 @@
 // whatever other rows are in the call (so a request gets the same tokens alone and in a batch).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,6 +34,8 @@ constexpr int kBlockColumns = 32;  // columns of one packed block
 constexpr int kPageTokens = 16;    // tokens of one KV page
 
 constexpr int kGroupColumns = 128;       // columns of one group of prompt activations
+constexpr int kExactColumns = 256;       // columns the exact matmul of many rows unpacks at a time
+constexpr int kExactRows = 512;          // and rows it sums at a time
 constexpr int kGroupBlockColumns = 512;  // columns a prompt's matmul unpacks at a time
 
 // Activation rows [rows, cols], in the forms the weight families need. `f32` is always there; the
@@ -157,13 +160,15 @@ inline int32_t panel_count(const KernelTable& table, int32_t rows) {
 constexpr int32_t kPanelsPerTask = 4;
 
 constexpr size_t matmul_scratch_bytes(int32_t cols) {
-  // One unpacked panel of 16 rows for exact rows: 8 vectors of codes and two of floats a block.
-  // For prompt rows kPanelsPerTask panels of kGroupBlockColumns: a byte a code, and two vectors a
-  // group. The reference needs one f32 row.
-  const size_t exact = static_cast<size_t>((cols + 31) / 32) * 10 * 64;
+  // kPanelsPerTask panels of 16 rows. Exact rows: kExactColumns of them, a byte a code and four
+  // vectors of factors a block, and the sums. Prompt rows: kGroupBlockColumns, a byte a code and
+  // two vectors a group. The reference needs one f32 row.
+  const size_t exact =
+      kPanelsPerTask * 64 * (kExactColumns / 4 + kExactColumns / 32 * 4 + kExactRows);
   const size_t groups = kGroupBlockColumns / kGroupColumns;
   const size_t prompt = kPanelsPerTask * (16 * kGroupBlockColumns + groups * 2 * 64);
-  return exact > prompt ? exact : prompt;
+  const size_t row = static_cast<size_t>(cols) * sizeof(float);
+  return std::max({exact, prompt, row});
 }
 
 const KernelTable& reference_kernels();

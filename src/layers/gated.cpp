@@ -9,6 +9,7 @@ namespace wok {
 namespace {
 
 constexpr int32_t kRowsAtOnce = 256;  // gate and up of a block: 256 KiB, in L2
+constexpr int32_t kLeastRows = 16;    // with fewer, all of gate and up stays in a cache anyway
 constexpr int64_t kPairColumns = 2 * kGroupColumns;
 
 size_t aligned(size_t bytes) {
@@ -16,8 +17,8 @@ size_t aligned(size_t bytes) {
 }
 
 bool can_fuse(const KernelTable& kernels, const Activations& x, const GatedLinear& op) {
-  return kernels.quantize_group != nullptr && x.exact_rows < x.rows &&
-         is_integer(op.down->family) && op.gate->rows % kBlockColumns == 0;
+  return kernels.panel_rows != 0 && x.rows >= kLeastRows && is_integer(op.down->family) &&
+         op.gate->rows % kBlockColumns == 0;
 }
 
 class FusedTask {
@@ -31,39 +32,22 @@ class FusedTask {
         scratch_(scratch),
         pairs_(reinterpret_cast<float*>(scratch + aligned(matmul_scratch_bytes(x.cols)))) {}
 
-  void run(int32_t group, int32_t begin, int32_t end, bool with_exact) {
+  void run(int32_t group, int32_t begin, int32_t end) {
     const int32_t width = kernels_.panel_rows;
     const int32_t column = group * kGroupColumns;
     const int32_t columns = std::min(kGroupColumns, op_.gate->rows - column);
     panel_begin_ = column / width;
     panel_end_ = panel_begin_ + (columns + width - 1) / width;
-    if (with_exact && x_.exact_rows > 0) {  // while the weights are near
-      whole(*op_.gate, op_.gate_rows);
-      whole(*op_.up, op_.up_rows);
-    }
     part(*op_.gate, begin, end, pairs_);
     part(*op_.up, begin, end, pairs_ + kGroupColumns);
     for (int32_t r = begin; r < end; ++r) {
       float* pair = pairs_ + (r - begin) * kPairColumns;
       op_.activate(pair, pair + kGroupColumns, columns, pair);
-      kernels_.quantize_group(pair, columns, out_.group_codes(r) + column,
-                              out_.group_scale(r) + group);
+      out_.quantize_columns(kernels_, r, column, columns, pair);
     }
   }
 
  private:
-  void whole(const Matrix& w, float* y) {
-    kernels_.matmul({.weights = &w,
-                     .x = &x_,
-                     .row_begin = 0,
-                     .row_end = x_.exact_rows,
-                     .panel_begin = panel_begin_,
-                     .panel_end = panel_end_,
-                     .y = y + int64_t{panel_begin_} * kernels_.panel_rows,
-                     .y_stride = w.rows,
-                     .y_panel = panel_begin_,
-                     .scratch = scratch_});
-  }
   void part(const Matrix& w, int32_t begin, int32_t end, float* y) {
     kernels_.matmul({.weights = &w,
                      .x = &x_,
@@ -95,24 +79,20 @@ size_t linear_scratch_bytes(int32_t cols) {
 
 void gated_linear(const Compute& compute, const Activations& x, const GatedLinear& op,
                   ActivationBuffer& out) {
-  int32_t rest = x.rows;  // rows that are activated one by one at the end
   if (can_fuse(*compute.kernels, x, op)) {
-    rest = x.exact_rows;
     const int32_t groups = (op.gate->rows + kGroupColumns - 1) / kGroupColumns;
-    const int32_t prompt = x.rows - x.exact_rows;
-    const int32_t blocks = (prompt + kRowsAtOnce - 1) / kRowsAtOnce;
-    const int32_t each = (prompt + blocks - 1) / blocks;
+    const int32_t blocks = (x.rows + kRowsAtOnce - 1) / kRowsAtOnce;
+    const int32_t each = (x.rows + blocks - 1) / blocks;
     compute.pool->run(groups * blocks, [&](int32_t task, int32_t worker) {
-      const int32_t block = task % blocks;
-      const int32_t begin = x.exact_rows + block * each;
+      const int32_t begin = task % blocks * each;
       FusedTask(compute, x, op, out, compute.worker_scratch(worker))
-          .run(task / blocks, begin, std::min(begin + each, x.rows), block == 0);
+          .run(task / blocks, begin, std::min(begin + each, x.rows));
     });
-  } else {
-    linear(compute, x, std::array{Linear{op.gate, op.gate_rows}, Linear{op.up, op.up_rows}});
+    return;
   }
+  linear(compute, x, std::array{Linear{op.gate, op.gate_rows}, Linear{op.up, op.up_rows}});
   const int32_t columns = op.gate->rows;
-  compute.for_rows(rest, [&](int32_t r) {
+  compute.for_rows(x.rows, [&](int32_t r) {
     const int64_t at = int64_t{r} * columns;
     op.activate(op.gate_rows + at, op.up_rows + at, columns, out.row(r));
     out.quantize_row(*compute.kernels, r);

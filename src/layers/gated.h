@@ -13,7 +13,7 @@ struct GatedLinear {
   const Matrix* up = nullptr;
   const Matrix* down = nullptr;  // says in which form the result will be read
   void (*activate)(const float* gate, const float* up, int32_t n, float* y) = nullptr;
-  float* gate_rows = nullptr;  // [x.rows, gate->rows], written for rows that are not fused
+  float* gate_rows = nullptr;  // [x.rows, gate->rows], used where the rows are few
   float* up_rows = nullptr;
 };
 

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMaxOps = 4;
 // A decode task streams about this much of a matrix: big enough to hide claiming it, small enough
 // that the last one does not keep the others waiting.
-constexpr size_t kTaskBytes = 24 << 10;
+constexpr size_t kTaskBytes = 64 << 10;
 // A prompt's task unpacks kPanelsPerTask panels for all rows it has: the more rows, the less that
 // costs. Rows are divided only where there would be too few tasks to keep all threads busy.
 constexpr int32_t kLeastRows = 128;

@@ -117,7 +117,11 @@ int run_profile(const Model& model, const ModelCommand& o) {
     std::vector<bench::ProfileOptions> runs;
     const int32_t threads = o.bench.threads.front();
     for (const int32_t n : o.bench.prompts) {
-      runs.push_back({.prompt = n, .depth = depth, .threads = threads, .decode = false});
+      runs.push_back({.prompt = n,
+                      .depth = depth,
+                      .threads = threads,
+                      .fast_prefill = o.bench.fast_prefill,
+                      .decode = false});
     }
     for (const int32_t batch : o.bench.batches) {
       if (o.bench.outputs.empty()) continue;
@@ -209,8 +213,8 @@ void add_model(CLI::App* bench, Context& context) {
   command->add_option("--chunk", o->bench.chunk, "tokens of one prefill step")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
-  command->add_flag("--exact-prefill", o->bench.exact_prefill,
-                    "prompts in the form of outputs: slower, closer to float weights");
+  command->add_flag("--fast-prefill", o->bench.fast_prefill,
+                    "round weights to 8 bits for prompts (docs/adr/0010)");
   command->add_option("--kv-format", o->kv_format, "f16 or bf16")->capture_default_str();
   command->add_option("--isa", o->isa, "force avx2, avxvnni, avx512, amx or reference [WOK_ISA]");
   add_output_flags(command, o->output);

@@ -136,8 +136,9 @@ void add_run_command(CLI::App& root, Context& context) {
               ->type_name("TOKENS"));
   setting(add_size_option(command, "--kv-memory", options->load.engine.kv_bytes,
                           "memory for the KV cache; 0 = what one conversation needs"));
-  setting(command->add_flag("--exact-prefill", options->load.engine.exact_prefill,
-                            "compute prompts as exactly as outputs: slower (docs/adr/0010)"));
+  setting(
+      command->add_flag("--fast-prefill", options->load.engine.fast_prefill,
+                        "round weights to 8 bits for prompts: a quarter faster (docs/adr/0010)"));
   setting(command
               ->add_option("--threads", options->load.engine.threads,
                            "compute threads; 0 = the CPUs this process may use")

@@ -40,7 +40,7 @@ LoadOptions load_options(const ServeOptions& options) {
   load.engine.token_budget = options.token_budget;
   load.engine.itl_target_ms = options.itl_target_ms;
   load.engine.prefix_cache = options.prefix_cache;
-  load.engine.exact_prefill = options.exact_prefill;
+  load.engine.fast_prefill = options.fast_prefill;
   load.engine.speculation = options.speculation;
   load.engine.draft_tokens = options.draft_tokens;
   load.cache_dir = options.cache_dir;

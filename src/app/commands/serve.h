@@ -30,7 +30,7 @@ struct ServeOptions {
   int32_t token_budget = 512;
   double itl_target_ms = 0;  // 0: automatic
   bool prefix_cache = true;
-  bool exact_prefill = false;
+  bool fast_prefill = false;
   Speculation speculation = Speculation::lookup;
   int32_t draft_tokens = 7;
 

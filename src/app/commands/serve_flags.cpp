@@ -67,8 +67,9 @@ void add_engine_flags(CLI::App* command, Context& context, ServeOptions& o) {
                            "time between two tokens of a stream to aim for; 0 = automatic")
               ->check(CLI::NonNegativeNumber)
               ->type_name("MS"));
-  setting(command->add_flag("--exact-prefill", o.exact_prefill,
-                            "compute prompts as exactly as outputs: slower (docs/adr/0010)"));
+  setting(
+      command->add_flag("--fast-prefill", o.fast_prefill,
+                        "round weights to 8 bits for prompts: a quarter faster (docs/adr/0010)"));
   setting(command->add_flag("--prefix-cache,!--no-prefix-cache", o.prefix_cache,
                             "compute shared prefixes once (on by default)"));
   add_speculation_options(command, context, o.speculation, o.draft_tokens);

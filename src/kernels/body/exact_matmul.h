@@ -51,63 +51,147 @@ WOK_INLINE inline void add_block(const Block<F>& block, const Activations& x, in
   });
 }
 
-// An unpacked block in scratch: its vectors of codes, then its factors.
-template <class F>
-struct UnpackedPanel {
-  static constexpr int kFactors = F::kHalves ? 2 : 1;  // min follows from scale where halves differ
-  static constexpr int kStride = (kBlockGroups + 2) * kVectorBytes;
+// Beyond one tile of rows: a task's panels are unpacked kExactColumns at a time into scratch that
+// stays in L1 while all rows pass, several panels beside each other, so that one load of an
+// activation serves all of them.
+constexpr int kExactBlocks = kExactColumns / kBlockColumns;
+constexpr int kExactTileRows = kW == 16 ? 6 : 2;
 
-  static void fill(const uint8_t* panel, int32_t blocks, uint8_t* out) {
-    for_blocks<F>(panel, blocks, [&](const Block<F>& block, int32_t b) WOK_INLINE {
-      uint8_t* to = out + static_cast<int64_t>(b) * kStride;
-      for (int v = 0; v < kBlockGroups; ++v) Simd::store_bytes(to + v * kVectorBytes, block.w[v]);
-      auto* factors = reinterpret_cast<float*>(to + kBlockGroups * kVectorBytes);
-      Simd::store(factors, block.factors[0].scale);
-      Simd::store(factors + kW,
-                  F::kHalves ? block.factors[kFactors - 1].scale : block.factors[0].min);
+template <class F, int kPanels>
+struct ExactScratch {
+  static constexpr int kFactors = F::kHalves ? 4 : 2;
+  uint8_t* codes;  // [blocks, kBlockGroups, kPanels] vectors
+  float* factors;  // [blocks, kFactors, kPanels] vectors: scale and min, of each half
+  float* sums;     // [rows, kPanels] vectors
+
+  explicit ExactScratch(uint8_t* at)
+      : codes(at),
+        factors(
+            reinterpret_cast<float*>(at + kExactBlocks * kBlockGroups * kPanels * kVectorBytes)),
+        sums(factors + kExactBlocks * 4 * kPanels * kW) {}
+
+  void fill(const uint8_t* run, int32_t blocks, int panel) const {
+    for_blocks<F>(run, blocks, [&](const Block<F>& block, int32_t b) WOK_INLINE {
+      uint8_t* to = codes + (b * kBlockGroups * kPanels + panel) * kVectorBytes;
+      unrolled<kBlockGroups>([&](auto v) WOK_INLINE {
+        Simd::store_bytes(to + v * kPanels * kVectorBytes,
+                          F::kSigned ? Simd::offset_codes(block.w[v]) : block.w[v]);
+      });
+      float* f = factors + (b * kFactors * kPanels + panel) * kW;
+      unrolled<kFactors / 2>([&](auto h) WOK_INLINE {
+        Simd::store(f + 2 * h * kPanels * kW, block.factors[h].scale);
+        Simd::store(f + (2 * h + 1) * kPanels * kW, block.factors[h].min);
+      });
     });
-  }
-  static void load(const uint8_t* panel, int32_t b, Block<F>& block) {
-    const uint8_t* from = panel + static_cast<int64_t>(b) * kStride;
-    for (int v = 0; v < kBlockGroups; ++v) block.w[v] = Simd::load_bytes(from + v * kVectorBytes);
-    const auto* factors = reinterpret_cast<const float*>(from + kBlockGroups * kVectorBytes);
-    const Float first = Simd::load(factors), second = Simd::load(factors + kW);
-    if constexpr (F::kHalves) {
-      const Float zero = Simd::set1(-32.0f);
-      block.factors[0] = {first, Simd::mul(first, zero)};
-      block.factors[1] = {second, Simd::mul(second, zero)};
-    } else {
-      block.factors[0] = {first, second};
-    }
   }
 };
 
-template <class F>
-void exact_matmul(const MatmulArgs& args, int32_t begin, int32_t end) {
-  const Matrix& w = *args.weights;
-  const Activations& x = *args.x;
-  const int32_t blocks = w.cols / kBlockColumns;
-  const bool unpack = end - begin > kTileRows;
-  for (int32_t p = args.panel_begin; p < args.panel_end; ++p) {
-    const uint8_t* panel = w.data + p * w.panel_bytes;
-    if (unpack) UnpackedPanel<F>::fill(panel, blocks, args.scratch);
-    for_row_tiles<kTileRows>(begin, end, [&]<int kRows>(int32_t row) {
-      Float acc[kRows];
-      for (int m = 0; m < kRows; ++m) acc[m] = Simd::zero();
-      if (unpack) {
-        for (int32_t b = 0; b < blocks; ++b) {
-          Block<F> block;
-          UnpackedPanel<F>::load(args.scratch, b, block);
-          add_block<F, kRows>(block, x, b, row, acc);
-        }
-      } else {
-        for_blocks<F>(panel, blocks, [&](const Block<F>& block, int32_t b) WOK_INLINE {
-          add_block<F, kRows>(block, x, b, row, acc);
+// scratch.sums of rows row + [0, kRows) += blocks [first, first + blocks), which are in scratch.
+// The same float operations on each output as add_block's.
+template <class F, int kRows, int kPanels>
+inline void exact_tile(const Activations& x, int32_t row, int32_t first, int32_t blocks,
+                       const ExactScratch<F, kPanels>& from, float* sums) {
+  constexpr int kParts = F::kHalves ? 2 : 1, kSteps = kBlockGroups / kParts;
+  const uint8_t* w = from.codes;
+  const float* factors = from.factors;
+  int32_t b = 0;
+  do {
+    const int64_t at = static_cast<int64_t>(first + b) * x.exact_rows + row;
+    const int8_t* q = x.q + at * kBlockColumns;
+    unrolled<kParts>([&](auto part) WOK_INLINE {
+      Int acc[kRows][kPanels];
+      unrolled<kRows * kPanels>(
+          [&](auto i) WOK_INLINE { acc[i / kPanels][i % kPanels] = Simd::zero_int(); });
+      const uint8_t* codes_at = w + part * kSteps * kPanels * kVectorBytes;
+      const int8_t* four_at = q + part * kSteps * 4;
+      int step = 0;
+      do {
+        Bytes codes[kPanels];
+        unrolled<kPanels>(
+            [&](auto n) WOK_INLINE { codes[n] = Simd::load_bytes(codes_at + n * kVectorBytes); });
+        unrolled<kRows>([&](auto m) WOK_INLINE {
+          const Int four = Simd::broadcast_codes(four_at + m * kBlockColumns);
+          unrolled<kPanels>(
+              [&](auto n) WOK_INLINE { acc[m][n] = Simd::dot_codes(acc[m][n], codes[n], four); });
         });
-      }
-      for (int m = 0; m < kRows; ++m) write_out(args, p, row + m, acc[m]);
+        codes_at += kPanels * kVectorBytes;
+        four_at += 4;
+      } while (++step < kSteps);
+      unrolled<kRows>([&](auto m) WOK_INLINE {
+        const Float da = Simd::set1(x.scale[at + m]);
+        const Float sum = Simd::set1(F::kHalves ? x.half_sum[2 * (at + m) + part] : x.sum[at + m]);
+        unrolled<kPanels>([&](auto n) WOK_INLINE {
+          const Float scale = Simd::load(factors + (2 * part * kPanels + n) * kW);
+          const Float min = Simd::load(factors + ((2 * part + 1) * kPanels + n) * kW);
+          float* out = sums + (m * kPanels + n) * kW;
+          const Float dot = Simd::to_float(acc[m][n]);
+          const Float scaled = Simd::fma(dot, Simd::mul(scale, da), Simd::load(out));
+          Simd::store(out, Simd::fma(min, sum, scaled));
+        });
+      });
+    });
+    w += kBlockGroups * kPanels * kVectorBytes;
+    factors += ExactScratch<F, kPanels>::kFactors * kPanels * kW;
+  } while (++b < blocks);
+}
+
+template <class F, int kPanels>
+void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t end) {
+  const Matrix& w = *args.weights;
+  const int32_t blocks = w.cols / kBlockColumns;
+  const ExactScratch<F, kPanels> scratch(args.scratch);
+  constexpr int kSumFloats = kPanels * kW;
+  for (int64_t i = 0; i < static_cast<int64_t>(end - begin) * kSumFloats; i += kW) {
+    Simd::store(scratch.sums + i, Simd::zero());
+  }
+  for (int32_t first = 0; first < blocks; first += kExactBlocks) {
+    const int32_t count = blocks - first < kExactBlocks ? blocks - first : kExactBlocks;
+    for (int n = 0; n < kPanels; ++n) {
+      scratch.fill(w.data + (panel + n) * w.panel_bytes +
+                       static_cast<int64_t>(first / F::kRun) * F::kRunBytes,
+                   count, n);
+    }
+    for_row_tiles<kExactTileRows>(begin, end, [&]<int kRows>(int32_t row) {
+      exact_tile<F, kRows, kPanels>(*args.x, row, first, count, scratch,
+                                    scratch.sums + (row - begin) * kSumFloats);
     });
   }
+  for (int32_t row = begin; row < end; ++row) {
+    for (int n = 0; n < kPanels; ++n) {
+      write_out(args, panel + n, row,
+                Simd::load(scratch.sums + ((row - begin) * kPanels + n) * kW));
+    }
+  }
+}
+
+// One panel after the other, kTileRows rows at a time, straight from the packed codes.
+template <class F>
+void exact_panel_rows(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t end) {
+  const Matrix& w = *args.weights;
+  const int32_t blocks = w.cols / kBlockColumns;
+  const uint8_t* data = w.data + panel * w.panel_bytes;
+  for_row_tiles<kTileRows>(begin, end, [&]<int kRows>(int32_t row) {
+    Float acc[kRows];
+    for (int m = 0; m < kRows; ++m) acc[m] = Simd::zero();
+    for_blocks<F>(data, blocks, [&](const Block<F>& block, int32_t b) WOK_INLINE {
+      add_block<F, kRows>(block, *args.x, b, row, acc);
+    });
+    for (int m = 0; m < kRows; ++m) write_out(args, panel, row + m, acc[m]);
+  });
+}
+
+template <class F>
+void exact_matmul(const MatmulArgs& args, int32_t begin, int32_t end) {
+  int32_t p = args.panel_begin;
+  if (Simd::kHasVnni && end - begin > kTileRows) {
+    for (; p + kPanelsPerTask <= args.panel_end; p += kPanelsPerTask) {
+      for (int32_t row = begin; row < end; row += kExactRows) {
+        exact_panels<F, kPanelsPerTask>(args, p, row,
+                                        end - row < kExactRows ? end : row + kExactRows);
+      }
+    }
+  }
+  for (; p < args.panel_end; ++p) exact_panel_rows<F>(args, p, begin, end);
 }
 
 }  // namespace

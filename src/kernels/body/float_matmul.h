@@ -29,6 +29,7 @@ inline void float_tile(const uint8_t* panel, const Activations& x, int32_t row, 
   for (int m = 0; m < kRows; ++m) acc[m] = odd[m] = Simd::zero();
   int32_t c = 0;
   for (; c + 2 <= x.cols; c += 2, panel += 2 * Load::kBytes) {
+    __builtin_prefetch(panel + 2048);  // as integer panels do (int_blocks.h)
     const Float w0 = Load::load(panel);
     const Float w1 = Load::load(panel + Load::kBytes);
     for (int m = 0; m < kRows; ++m) {

@@ -17,7 +17,6 @@
 namespace wok {
 namespace {
 
-using Int = Simd::Int;
 constexpr int kGroupBlocks = kGroupColumns / kBlockColumns;
 constexpr int kGroupsAtOnce = kGroupBlockColumns / kGroupColumns;
 constexpr int kGroupSteps = kGroupColumns / 4;  // dot products of a whole group

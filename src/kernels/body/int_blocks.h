@@ -12,8 +12,10 @@ namespace wok {
 namespace {
 
 using Bytes = Simd::Bytes;
+using Int = Simd::Int;
 constexpr int kVectorBytes = kW * 4;
-constexpr int kBlockGroups = 8;  // groups of 4 columns in a block
+constexpr int kAheadBytes = 2048;  // how far ahead packed weights are fetched
+constexpr int kBlockGroups = 8;    // groups of 4 columns in a block
 
 struct Codes4 {
   static constexpr int kLargest = 15;
@@ -164,6 +166,11 @@ WOK_INLINE inline void for_blocks(const uint8_t* panel, int32_t blocks, const Fn
   for (int32_t b = 0; b < blocks; panel += F::kRunBytes) {
     const uint8_t* codes = panel + F::Scales::kHeadBytes;
     for (int i = 0; i < F::kRun && b < blocks; ++i, ++b, codes += F::kCodeBytes) {
+      // Decode waits for memory, and the hardware looks ahead no further than a page's end.
+      constexpr int kBlockBytes = F::kCodeBytes + F::Scales::kHeadBytes / F::kRun;
+      for (int line = 0; line < kBlockBytes; line += 64) {
+        __builtin_prefetch(codes + kAheadBytes + line);
+      }
       Block<F> block;
       block.load(panel, codes, i);
       fn(block, b);

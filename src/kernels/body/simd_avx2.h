@@ -21,12 +21,15 @@ struct Simd {
 #endif
   using Float = __m256;
   using Int = __m256i;  // int32 lanes
-  static constexpr int kSignedOffset = 0;
 #if defined(__AVXVNNI__)
+  static constexpr int kSignedOffset = 128;
   static constexpr bool kHasGroups = true;
+  static constexpr bool kHasVnni = true;
 #else
   // Without VNNI a signed product takes five instructions: exact blocks are faster.
+  static constexpr int kSignedOffset = 0;
   static constexpr bool kHasGroups = false;
+  static constexpr bool kHasVnni = false;
 #endif
   using Bytes = __m256i;  // kWidth * 4 bytes
 
@@ -195,6 +198,12 @@ struct Simd {
   // activation, which has no -128: negating a code of -128 would wrap.
   template <int kGroups>
   WOK_INLINE static Int dot_signed(const Bytes* w, const int8_t* a) {
+#if defined(__AVXVNNI__)
+    __m256i sums = _mm256_setzero_si256();
+    unrolled<kGroups>(
+        [&](auto g) WOK_INLINE { sums = dpbusd(sums, offset_codes(w[g]), broadcast4(a + 4 * g)); });
+    return sums;
+#endif
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i total = _mm256_setzero_si256();
     for (int g = 0; g < kGroups; ++g) {
@@ -203,6 +212,21 @@ struct Simd {
       total = _mm256_add_epi32(total, _mm256_madd_epi16(pairs, ones));
     }
     return total;
+  }
+
+  static Bytes offset_codes(Bytes w) {
+    return _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)));
+  }
+  static Int broadcast_codes(const int8_t* p) {
+    return broadcast4(p);
+  }
+  // sum + the products of codes and activations: unsigned, or signed and moved by kSignedOffset.
+  static Int dot_codes(Int sum, Bytes w, Int a) {
+#if defined(__AVXVNNI__)
+    return dpbusd(sum, w, a);
+#else
+    return dot(sum, w, a);
+#endif
   }
 
   // For rounding codes to int8 (body/group_matmul.h), in words of 7 fraction bits.

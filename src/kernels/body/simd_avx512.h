@@ -19,6 +19,7 @@ struct Simd {
   using Int = __m512i;
   using Bytes = __m512i;
   static constexpr bool kHasGroups = true;
+  static constexpr bool kHasVnni = true;
   static constexpr int kSignedOffset = 128;
 
   static Float zero() { return _mm512_setzero_ps(); }
@@ -123,6 +124,13 @@ struct Simd {
     });
     return total;
   }
+
+  // sum + the products of codes and activations: unsigned, or signed and moved by kSignedOffset.
+  static Bytes offset_codes(Bytes w) {
+    return _mm512_xor_si512(w, _mm512_set1_epi8(static_cast<char>(0x80)));
+  }
+  static Int broadcast_codes(const int8_t* p) { return broadcast4(p); }
+  static Int dot_codes(Int sum, Bytes w, Int a) { return dpbusd(sum, w, a); }
 
   // For rounding codes to int8 (body/group_matmul.h), in words of 7 fraction bits.
   static Int zero_int() { return _mm512_setzero_si512(); }

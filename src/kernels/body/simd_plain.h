@@ -15,7 +15,8 @@ struct Simd {
   static constexpr int kWidth = 16;
   static constexpr const char* kName = "plain16";
   static constexpr bool kHasGroups = true;
-  static constexpr int kSignedOffset = 0;
+  static constexpr bool kHasVnni = true;
+  static constexpr int kSignedOffset = 128;
   struct Float {
     float v[kWidth];
   };
@@ -159,9 +160,22 @@ struct Simd {
     Int r{};
     for (int i = 0; i < kGroups * 4 * kWidth; ++i) {
       const int group = i / (4 * kWidth), byte = i % (4 * kWidth);
-      r.v[byte / 4] += static_cast<int8_t>(w[group].v[byte]) * a[4 * group + byte % 4];
+      r.v[byte / 4] += (w[group].v[byte] ^ 0x80) * a[4 * group + byte % 4];
     }
     return r;
+  }
+
+  static Bytes offset_codes(Bytes w) {
+    return map_bytes([&](int i) { return w.v[i] ^ 0x80; });
+  }
+  static Int broadcast_codes(const int8_t* p) {
+    return broadcast_int(reinterpret_cast<const uint8_t*>(p));
+  }
+  static Int dot_codes(Int sum, Bytes w, Int a) {
+    int8_t bytes[kWidth * 4];
+    std::memcpy(bytes, a.v, sizeof(bytes));
+    for (int i = 0; i < kWidth * 4; ++i) sum.v[i / 4] += w.v[i] * bytes[i];
+    return sum;
   }
 
   static Int zero_int() { return {}; }
