@@ -30,8 +30,8 @@ bool EngineImpl::take_inbox() {
   }
   if (stop_.load()) {
     while (!active_.empty()) end(*active_.begin()->second);
+    outbox_.flush();
   }
-  outbox_.flush();
   return !stop_.load();
 }
 
@@ -40,6 +40,8 @@ void EngineImpl::loop() {
     const auto plan = add_drafts(scheduler_.plan(budget_.prefill_tokens(scheduler_.decoding())));
     if (!plan.empty()) step(plan);
     publish_stats();
+    // Events after the numbers: whoever has seen a request end finds it counted.
+    outbox_.flush();
   }
 }
 
@@ -194,7 +196,6 @@ void EngineImpl::step(std::span<const ScheduledChunk> plan) {
   counters_.drafted_tokens += static_cast<uint64_t>(drafts);
   ++counters_.steps;
   for (const SampledRows& outcome : outcomes_) deliver(outcome);
-  outbox_.flush();
   const double step_ms = static_cast<double>(monotonic_ns() - begin) * 1e-6;
   if (prefill == 0) draft_budget_.record(decodes + drafts, step_ms);
   // What the step would have taken without its drafts.
