@@ -122,9 +122,7 @@ def main() -> None:
     results["machine"] = here
     for model in args.models:
         name, path = models.resolve(ROOT, args.wok, model, os.path.join(args.folder, "models"))
-        measure.compare(settings, name, path, turns, results)
-        if results["rows"]:
-            save(results)
+        measure.compare(settings, name, path, turns, results, lambda: save(results))
 
 
 if __name__ == "__main__":

@@ -73,6 +73,10 @@ class LlamaCpp:
         params.n_ctx = shape[0] * shape[1]
         params.n_batch = params.n_ubatch = CHUNK
         params.n_seq_max = shape[1]
+        if shape[1] == 1:
+            # Its default, flash attention, decoded smollm2 at 2,048 positions at 17 tokens/s; this
+            # way 41, and prompts alike.
+            params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.n_threads = params.n_threads_batch = self.threads
         self.ctx = llama_cpp.llama_init_from_model(self.model, params)
         if not self.ctx:

@@ -33,22 +33,28 @@ def describe(kernels: str) -> dict:
     }
 
 
-def load() -> float:
-    """Runnable threads, averaged over the last minute."""
-    return os.getloadavg()[0]
+class Others:
+    """The share of the CPUs' time that went to others since this was made: other processes, and
+    other machines on the host. `pids`: this process's children that run on; ended ones count."""
 
-
-class Steal:
-    """The share of the CPUs' time that the hypervisor gave to others since this was made."""
-
-    def __init__(self) -> None:
-        self.begin = self._times()
+    def __init__(self, pids: list[int]) -> None:
+        self.pids = pids
+        self.begin = self._ticks()
 
     def share(self) -> float:
-        used = [b - a for a, b in zip(self.begin, self._times())]
-        return used[7] / max(1, sum(used))
+        total, busy, ours = (b - a for a, b in zip(self.begin, self._ticks()))
+        return max(0.0, busy - ours) / max(1.0, total)
 
-    @staticmethod
-    def _times() -> list[int]:
+    def _ticks(self) -> tuple[float, float, float]:
+        """All, not idle, and used by this process and its children."""
         # user nice system idle iowait irq softirq steal; guest time is within user's
-        return [int(word) for word in read("/proc/stat").split("\n", 1)[0].split()[1:9]]
+        all_kinds = [int(word) for word in read("/proc/stat").split("\n", 1)[0].split()[1:9]]
+        busy = sum(all_kinds) - all_kinds[3] - all_kinds[4]
+        times = os.times()
+        ours = os.sysconf("SC_CLK_TCK") * (
+            times.user + times.system + times.children_user + times.children_system)
+        for pid in self.pids:
+            # After the name, which may hold spaces: user and system ticks are fields 14 and 15.
+            fields = read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
+            ours += int(fields[11]) + int(fields[12])
+        return sum(all_kinds), busy, ours

@@ -1,10 +1,11 @@
-"""Turn by turn: wok, then each peer, the same tests on the same file; then again, round by round."""
+"""Turn by turn: wok, then each peer, the same tests on the same file; and again each round."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import machine
@@ -31,8 +32,10 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def compare(settings: Settings, name: str, path: str, turns: list[list[Test]], results: dict) -> None:
-    """Measures one model and puts its rows and failures into `results` in place of older ones."""
+def compare(settings: Settings, name: str, path: str, turns: list[list[Test]],
+            results: dict, measured: Callable[[], None]) -> None:
+    """Measures one model and puts its rows and failures into `results` in place of older ones;
+    calls `measured` after each depth."""
     workers: dict[str, Worker] = {}
     failures: dict[str, str] = {}
     sequences = max(test.batch for turn in turns for test in turn)
@@ -47,6 +50,10 @@ def compare(settings: Settings, name: str, path: str, turns: list[list[Test]], r
         except PeerError as error:
             failures[peer] = str(error)
             say(f"{name}: {peer} does not load it: {error}")
+    # What other peers said of this file in an earlier run stays.
+    known = results["failures"].get(name, {})
+    failures |= {peer: why for peer, why in known.items() if peer not in settings.peers}
+    results["failures"][name] = failures
     for turn in turns:
         try:
             rows = _rounds(settings, name, path, turn, workers, results)
@@ -55,12 +62,9 @@ def compare(settings: Settings, name: str, path: str, turns: list[list[Test]], r
             continue
         for row in rows:
             results["rows"][row_key(name, row)] = row
+        measured()
     for worker in workers.values():
         worker.close()
-    # What other peers said of this file in an earlier run stays.
-    known = results["failures"].get(name, {})
-    failures |= {peer: why for peer, why in known.items() if peer not in settings.peers}
-    results["failures"][name] = failures
 
 
 def row_key(model: str, row: dict) -> str:
@@ -70,7 +74,7 @@ def row_key(model: str, row: dict) -> str:
 def _rounds(settings: Settings, name: str, path: str, turn: list[Test],
             workers: dict[str, Worker], results: dict) -> list[dict]:
     """One row a test. Raises PeerError when wok itself refuses."""
-    load, steal = machine.load(), machine.Steal()
+    others = machine.Others([worker.process.pid for worker in workers.values()])
     rows = {test: {"model": name, "test": test.name, "depth": test.depth, "batch": test.batch,
                    "threads": settings.threads, "commit": settings.commit,
                    "date": datetime.date.today().isoformat(), "roof": 0.0, "samples": {},
@@ -93,7 +97,7 @@ def _rounds(settings: Settings, name: str, path: str, turn: list[Test],
                 except PeerError as error:
                     rows[test]["errors"][peer] = str(error)
     for row in rows.values():
-        row["load"], row["steal"] = round(load, 2), round(steal.share(), 3)
+        row["others"] = round(others.share(), 3)
     return list(rows.values())
 
 

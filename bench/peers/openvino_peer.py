@@ -1,7 +1,7 @@
 """OpenVINO GenAI over the GGUF file, through its continuous batching pipeline, step by step.
 
-Its prefix cache is off: the same prompt again would cost nothing. Everything else is its default for
-this CPU (the precision it computes in, the precision of its cache). Each step samples greedily.
+Its prefix cache is off: the same prompt again would cost nothing. Everything else is its default
+for this CPU (the precision it computes in, that of its cache). Each step samples greedily.
 """
 
 from __future__ import annotations

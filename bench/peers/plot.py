@@ -59,8 +59,8 @@ def _panel(x: float, y: float, model: str, rows: list[dict], series: list[str],
             tall = amount / top * height
             out.append(f'<rect x="{left:.1f}" y="{y + height - tall:.1f}" width="{bar - 1:.1f}" '
                        f'height="{tall:.1f}" fill="{COLOURS[k]}"/>'
-                       f'<text x="{left + bar / 2:.1f}" y="{y + height - tall - 2:.1f}" font-size="8" '
-                       f'text-anchor="middle">{_number(amount)}</text>')
+                       f'<text x="{left + bar / 2:.1f}" y="{y + height - tall - 2:.1f}" '
+                       f'font-size="8" text-anchor="middle">{_number(amount)}</text>')
         out.append(f'<text transform="translate({middle:.1f} {y + height + 12}) rotate(-30)" '
                    f'text-anchor="end" font-size="10">{html.escape(summary.test_label(row))}</text>')
     if line is not None:

@@ -8,15 +8,17 @@ BEGIN = "<!-- written by make bench-peers: begin -->"
 END = "<!-- written by make bench-peers: end -->"
 
 NOTE = """\
-`make bench-peers` wrote this section and the pictures ([how to repeat it](../../docs/performance.md)).
-Same file, same threads, turn by turn; tokens/s are medians of the rounds. `ratio` is wok's speed divided
-by the peer's, the median of the rounds' own ratios: under 1 (bold) wok is slower. `±` is the largest minus
-the smallest round, in percent of the median, of wok / each peer: a ratio within it of 1 says nothing.
-`roof` is what this machine could do at most, at the best speed of memory and of multiplication seen
-meanwhile; `of roof` is wok's share of it. `steal` is CPU time that went to other machines on the host.
-`pp512` is the prompt of one sequence; `tg32 ×16` 32 steps of 16 sequences together; `at 2048` with so many
-positions in the cache. OpenVINO samples greedily and the others do not sample; it computes and caches in
-its own default precision, llama.cpp and wok cache in f16. It has no figure for a prompt at a depth.
+`make bench-peers` wrote this section and the pictures
+([how to repeat it](../../docs/performance.md)). Same file, same threads, turn by turn; tokens/s are
+medians of the rounds. `ratio` is wok's speed divided by the peer's, the median of the rounds' own
+ratios: under 1 (bold) wok is slower. `±` is the largest minus the smallest round, in percent of the
+median, of wok / each peer: a ratio within it of 1 says nothing. `roof` is what this machine could do
+at most, at the best speed of memory and of multiplication seen meanwhile; `of roof` is wok's share
+of it. `others` is the share of CPU time that other processes, and other machines on the host, took
+meanwhile: the more, the less a row says. `pp512` is the prompt of one sequence, `tg32 ×16` 32 steps
+of 16 sequences together, `at 2048` with so many positions in the cache. OpenVINO samples greedily
+and the others do not sample; it computes and caches in its own default precision, llama.cpp and wok
+cache in f16. It has no figure for a prompt at a depth.
 """
 
 
@@ -69,18 +71,18 @@ def _model(model: str, rows: list[dict], peers: list[str], failures: dict[str, s
     threads = sorted({row["threads"] for row in rows})
     lines = [f"### {model}", "",
              f"wok {', '.join(commits)}; {', '.join(dates)}; {_join(threads)} threads, "
-             f"{_join(rounds)} rounds; load when a turn began "
-             f"{min(row['load'] for row in rows):.1f} to {max(row['load'] for row in rows):.1f}.", ""]
+             f"{_join(rounds)} rounds.", ""]
     head = ["test", "wok"] + [cell for peer in loading for cell in (peer, "ratio")]
-    head += ["roof", "of roof", "± %", "steal"]
+    head += ["roof", "of roof", "± %", "others"]
     lines += ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for row in rows:
         cells = [summary.test_label(row), _speed(summary.median(row, "wok"))]
         for peer in loading:
             cells += [_speed(summary.median(row, peer)), _ratio(summary.ratio(row, peer))]
         cells += [_speed(row["roof"]), f"{summary.share(row, 'wok'):.0%}",
-                  " / ".join(_percent(summary.spread(row, program)) for program in ["wok"] + loading),
-                  f"{row['steal']:.0%}"]
+                  " / ".join(_percent(summary.spread(row, program))
+                             for program in ["wok"] + loading),
+                  f"{row['others']:.0%}"]
         lines.append("| " + " | ".join(cells) + " |")
     lines.append("")
     lines += [f"{peer} does not load this file: “{message}”.\n"

@@ -29,7 +29,7 @@ class Test:
 
 def turns(prompt: int, steps: int, batches: list[int], depths: list[int]) -> list[list[Test]]:
     """One list a depth: what a program measures before it is the next one's turn. Many sequences
-    decode together at depth 0 only: filling the caches of 32 would take longer than all the rest."""
+    decode together at depth 0 only: to fill the caches of 32 would take longer than all else."""
     out = []
     for depth in depths:
         wanted = batches if depth == 0 else [1]

@@ -23,7 +23,8 @@ def measure(binary: str, path: str, threads: int, turn: list[Test]) -> dict[Test
         capture_output=True, text=True)
     if done.returncode != 0:
         raise PeerError(last_line(done.stderr))
-    rows = {(row["test"], row["depth"], row["batch"]): row for row in json.loads(done.stdout)["rows"]}
+    rows = {(row["test"], row["depth"], row["batch"]): row
+            for row in json.loads(done.stdout)["rows"]}
     return {test: rows[test.name, test.depth, test.batch] for test in turn}
 
 

@@ -1,4 +1,4 @@
-"""A peer in a process of its own: it loads a file once and measures what it is asked to, line by line.
+"""A peer in a process of its own: it loads a file once and measures what it is asked to.
 
 Requests and answers are JSON lines on stdin and stdout. What a library prints goes to stderr.
 """
@@ -88,7 +88,8 @@ class Worker:
         if not line:
             code = self.process.wait()
             with open(self.log, errors="replace") as log:
-                raise PeerError(f"ended with code {code}: {last_line(log.read()[-LOG_TAIL_BYTES:])}")
+                tail = log.read()[-LOG_TAIL_BYTES:]
+            raise PeerError(f"ended with code {code}: {last_line(tail)}")
         answer = json.loads(line)
         if "error" in answer:
             raise PeerError(last_line(answer["error"]))
