@@ -15,10 +15,11 @@ ratios: under 1 (bold) wok is slower. `±` is the largest minus the smallest rou
 median, of wok / each peer: a ratio within it of 1 says nothing. `roof` is what this machine could do
 at most, at the best speed of memory and of multiplication seen meanwhile; `of roof` is wok's share
 of it. `others` is the share of CPU time that other processes, and other machines on the host, took
-meanwhile: the more, the less a row says. `pp512` is the prompt of one sequence, `tg32 ×16` 32 steps
-of 16 sequences together, `at 2048` with so many positions in the cache. OpenVINO samples greedily
-and the others do not sample; it computes and caches in its own default precision, llama.cpp and wok
-cache in f16. It has no figure for a prompt at a depth.
+in the worst round: over 10 % a round is measured again a few times, and a row that still has more
+says little. `pp512` is the prompt of one sequence, `tg32 ×16` 32 steps of 16 sequences together, `at
+2048` with so many positions in the cache. OpenVINO samples greedily and the others do not sample; it
+computes and caches in its own default precision, llama.cpp and wok cache in f16. It has no figure
+for a prompt at a depth.
 """
 
 
