@@ -1,5 +1,5 @@
 # A thin front for tools/dev.sh and CMake's presets.
-.PHONY: help serve test build lint clean
+.PHONY: help serve test build lint bench-peers clean
 .DEFAULT_GOAL := help
 
 help:
@@ -8,6 +8,9 @@ help:
 	@echo "make test    set up, build, lint, run every test"
 	@echo "make build   set up, build; the program is build/release/wok"
 	@echo "make lint    format, include direction, weak symbols, file length, clang-tidy"
+	@echo "make bench-peers"
+	@echo "             wok beside llama.cpp and OpenVINO on the same files; writes bench/results and"
+	@echo "             docs/images (ARGS=\"--models smollm2 --rounds 2 --steps 32\" measures less)"
 	@echo "make clean   remove build/ (pulled models stay; see wok rm)"
 	@echo "More: tools/dev.sh help"
 
@@ -24,6 +27,9 @@ build:
 lint:
 	@tools/dev.sh build
 	@tools/dev.sh lint
+
+bench-peers:
+	@tools/dev.sh bench-peers $(ARGS)
 
 clean:
 	rm -rf build

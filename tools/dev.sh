@@ -8,6 +8,7 @@
 #   lint [--fast]    format, include direction, weak symbols, file length, clang-tidy (not --fast)
 #   sanitize         the tests under address+undefined and thread sanitizers, then the fuzz targets
 #   fuzz [RUNS]      build the fuzz targets and run each for RUNS inputs (default 20000)
+#   bench-peers [ARGS]  set up, build, fetch the peers, compare (ARGS as for `bench/peers measure`)
 #   help             this text
 #
 # JOBS=N sets how many compile at once (default: the CPUs this process may use).
@@ -177,12 +178,33 @@ cmd_sanitize() {
   (( failed == 0 )) || die "a sanitizer build failed (see above)"
 }
 
+# llama.cpp and OpenVINO GenAI, pinned, in build/peers/venv. llama.cpp is compiled here.
+fetch_peers() {
+  local venv=build/peers/venv want
+  want=$(sha256sum <bench/requirements.txt)
+  [[ -f $venv/stamp && $(cat "$venv/stamp") == "$want" ]] && return
+  say "fetching the peers; llama.cpp compiles for a quarter of an hour on two CPUs"
+  rm -rf "$venv" && mkdir -p build/peers
+  python3 -m venv "$venv" &&
+    CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$venv/bin/pip" install --quiet --disable-pip-version-check \
+      -r bench/requirements.txt ||
+    die "the peers could not be installed (see above). With a network, run this again."
+  echo "$want" >"$venv/stamp"
+}
+
+cmd_bench_peers() {
+  cmd_setup
+  cmd_build release
+  fetch_peers
+  build/peers/venv/bin/python bench/peers measure "$@"
+}
+
 cmd_help() { sed -n '2,/^set -/{/^#/s/^# \{0,1\}//p}' tools/dev.sh; }
 
 command=${1:-help}
 shift || true
 case $command in
-  setup | build | test | serve | lint | sanitize | fuzz | help) "cmd_$command" "$@" ;;
+  setup | build | test | serve | lint | sanitize | fuzz | bench-peers | help) "cmd_${command//-/_}" "$@" ;;
   -h | --help) cmd_help ;;
   *) die "unknown command '$command'; see tools/dev.sh help" ;;
 esac
