@@ -98,30 +98,39 @@ struct KvView {
   size_t value_offset = 0;
 };
 
-// One tile of attention: up to kMaxAttendRows query rows that share a KV head and a page table
-// (the heads of a GQA group, and neighbouring tokens of a chunk). Row i attends to positions
-// [begin[i], end[i]); softmax by one pass with a running maximum (Milakov & Gimelshein 2018,
-// FlashAttention-2), always over the same absolute tiles of kAttendTile positions.
-constexpr int kMaxAttendRows = 16;
-constexpr int kAttendTile = 64;
+// One tile of attention: up to kMaxAttendRows query rows that share a KV head and a page table: the
+// heads of a GQA group, neighbouring tokens of a chunk, sequences with the same prefix. Row i
+// attends to positions [begin[i], end[i]). Positions are taken in absolute splits of kAttendSplit,
+// each with a softmax of its own; splits are folded together in order (FlashAttention-2,
+// Flash-Decoding).
+constexpr int kMaxAttendRows = 48;
+constexpr int kAttendSplit = 256;
+constexpr int kMaxHeadDim = 512;
 struct AttendArgs {
   KvView kv;
   const int32_t* page_table = nullptr;
   int32_t head_dim = 0;  // multiple of 16, at most kMaxHeadDim
   int32_t rows = 0;
   const float* q[kMaxAttendRows] = {};  // each [head_dim]
-  float* out[kMaxAttendRows] = {};      // each [head_dim]
+  float* out[kMaxAttendRows] = {};      // each [head_dim], of attend_split [split_floats(head_dim)]
   int32_t begin[kMaxAttendRows] = {};
   int32_t end[kMaxAttendRows] = {};
   float scale = 1;  // applied to q·k
 };
-constexpr int kMaxHeadDim = 512;
+// What attend_split leaves of a row: sums of weighted values [head_dim], their greatest score, the
+// sum of their weights (0: the row sees nothing of the split), and padding.
+constexpr int32_t split_floats(int32_t head_dim) {
+  return head_dim + 16;
+}
 
 struct KvKernels {
   // Writes one token's key and value of one head, f32 [head_dim] each, at `position`.
   void (*store)(const KvView& kv, const int32_t* page_table, int32_t position, int32_t head_dim,
                 const float* key, const float* value);
   void (*attend)(const AttendArgs& args);
+  // The same for the positions of one split. With combine_splits it gives what attend gives, bit
+  // for bit.
+  void (*attend_split)(const AttendArgs& args, int32_t split);
 };
 
 struct KernelTable {
@@ -147,6 +156,9 @@ struct KernelTable {
   float (*max)(const float* x, int32_t n);
   // y = exp((x - shift) * inv_temperature); returns the sum (in double: n is a vocabulary).
   double (*exp_sum)(const float* x, float shift, float inv_temperature, int32_t n, float* y);
+  // Rows of attend_split of splits 0, 1, …, `stride` floats apart, to one result [head_dim].
+  void (*combine_splits)(const float* parts, int64_t stride, int32_t splits, int32_t head_dim,
+                         float* out);
   KvKernels kv_f16;
   KvKernels kv_bf16;
 };

@@ -83,6 +83,57 @@ TEST(Kernels, UnknownOrMissingIsaIsAClearError) {
   EXPECT_EQ(choose_isa("amx").error().kind, ErrorKind::kUnsupported);
 }
 
+// Whole rows, rows split by split and rows alone: the same bits, at every head size.
+TEST(Kernels, AttentionDoesNotDependOnSplitsOrOtherRows) {
+  constexpr int32_t kTokens = 600, kPages = (kTokens + kPageTokens - 1) / kPageTokens;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<int32_t> pages(kPages);
+  for (int32_t p = 0; p < kPages; ++p) pages[p] = p * 11 % kPages;
+  for (const KernelTable* table : tables()) {
+    if (table->panel_rows == 0) continue;  // the reference sums splits in double
+    for (const int32_t dim : {16, 64, 80, 128, 256}) {
+      KvView kv{.page_bytes = size_t{4} * dim * kPageTokens,
+                .key_offset = 0,
+                .value_offset = size_t{2} * dim * kPageTokens};
+      std::vector<uint8_t> pool(kv.page_bytes * kPages);
+      kv.pool = pool.data();
+      std::vector<float> q(kMaxAttendRows * dim);
+      for (float& x : q) x = normal(random);
+      std::vector<float> key(dim), value(dim);
+      for (int32_t t = 0; t < kTokens; ++t) {
+        for (float& x : key) x = normal(random);
+        for (float& x : value) x = normal(random);
+        table->kv_f16.store(kv, pages.data(), t, dim, key.data(), value.data());
+      }
+      AttendArgs all{.kv = kv, .page_table = pages.data(), .head_dim = dim, .scale = 0.3f};
+      std::vector<float> whole(kMaxAttendRows * dim), alone(dim), parts(3 * split_floats(dim));
+      all.rows = kMaxAttendRows;
+      for (int r = 0; r < all.rows; ++r) {
+        all.q[r] = &q[r * dim];
+        all.out[r] = &whole[r * dim];
+        all.end[r] = kTokens - 11 * r;
+        all.begin[r] = r % 3 == 0 ? std::max(0, all.end[r] - 100) : 0;
+      }
+      table->kv_f16.attend(all);
+      for (int r = 0; r < all.rows; ++r) {
+        AttendArgs one = all;
+        one.rows = 1;
+        one.q[0] = all.q[r];
+        one.begin[0] = all.begin[r];
+        one.end[0] = all.end[r];
+        for (int32_t s = 0; s < 3; ++s) {
+          one.out[0] = &parts[s * split_floats(dim)];
+          table->kv_f16.attend_split(one, s);
+        }
+        table->combine_splits(parts.data(), split_floats(dim), 3, dim, alone.data());
+        ASSERT_EQ(std::vector<float>(all.out[r], all.out[r] + dim), alone)
+            << table->name << ", head size " << dim << ", row " << r;
+      }
+    }
+  }
+}
+
 // A row gives the same bits alone and in any batch, in either form.
 TEST(Kernels, MatmulRowsDoNotDependOnTheBatch) {
   constexpr int32_t kRows = 80, kCols = 768, kBatch = 33;

@@ -131,10 +131,12 @@ void store(const KvView& kv, const int32_t* page_table, int32_t position, int32_
   }
 }
 
+// Row's positions [begin, end): weighted values [head_dim], the greatest score, the sum of weights.
 template <class Element>
-void attend(const AttendArgs& args) {
+void attend_range(const AttendArgs& args, int row, int32_t begin, int32_t end, double* sums,
+                  double* highest, double* total) {
   const int32_t dim = args.head_dim;
-  auto score = [&](int row, int32_t position) {
+  auto score = [&](int32_t position) {
     const uint8_t* keys = page_of(args.kv, args.page_table, position) + args.kv.key_offset;
     double dot = 0;
     for (int32_t d = 0; d < dim; ++d) {
@@ -144,23 +146,62 @@ void attend(const AttendArgs& args) {
     }
     return dot * args.scale;
   };
+  *highest = -std::numeric_limits<double>::infinity();
+  *total = 0;
+  std::fill_n(sums, dim, 0.0);
+  for (int32_t t = begin; t < end; ++t) *highest = std::max(*highest, score(t));
+  for (int32_t t = begin; t < end; ++t) {
+    const double weight = std::exp(score(t) - *highest);
+    const uint8_t* values = page_of(args.kv, args.page_table, t) + args.kv.value_offset +
+                            static_cast<size_t>(t % kPageTokens) * dim * 2;
+    for (int32_t d = 0; d < dim; ++d) sums[d] += weight * Element::load(values + d * 2);
+    *total += weight;
+  }
+}
+
+template <class Element>
+void attend(const AttendArgs& args) {
+  double sums[kMaxHeadDim], highest = 0, total = 0;
   for (int row = 0; row < args.rows; ++row) {
-    double highest = -std::numeric_limits<double>::infinity();
-    for (int32_t t = args.begin[row]; t < args.end[row]; ++t) {
-      highest = std::max(highest, score(row, t));
-    }
-    double sums[kMaxHeadDim] = {};
-    double total = 0;
-    for (int32_t t = args.begin[row]; t < args.end[row]; ++t) {
-      const double weight = std::exp(score(row, t) - highest);
-      const uint8_t* values = page_of(args.kv, args.page_table, t) + args.kv.value_offset +
-                              static_cast<size_t>(t % kPageTokens) * dim * 2;
-      for (int32_t d = 0; d < dim; ++d) sums[d] += weight * Element::load(values + d * 2);
-      total += weight;
-    }
-    for (int32_t d = 0; d < dim; ++d) {
+    attend_range<Element>(args, row, args.begin[row], args.end[row], sums, &highest, &total);
+    for (int32_t d = 0; d < args.head_dim; ++d) {
       args.out[row][d] = total > 0 ? static_cast<float>(sums[d] / total) : 0.0f;
     }
+  }
+}
+
+template <class Element>
+void attend_split(const AttendArgs& args, int32_t split) {
+  double sums[kMaxHeadDim], highest = 0, total = 0;
+  for (int row = 0; row < args.rows; ++row) {
+    attend_range<Element>(args, row, std::max(args.begin[row], split * kAttendSplit),
+                          std::min(args.end[row], (split + 1) * kAttendSplit), sums, &highest,
+                          &total);
+    for (int32_t d = 0; d < args.head_dim; ++d) args.out[row][d] = static_cast<float>(sums[d]);
+    args.out[row][args.head_dim] = static_cast<float>(highest);
+    args.out[row][args.head_dim + 1] = static_cast<float>(total);
+  }
+}
+
+void combine_splits(const float* parts, int64_t stride, int32_t splits, int32_t head_dim,
+                    float* out) {
+  double highest = -std::numeric_limits<double>::infinity();
+  for (int32_t s = 0; s < splits; ++s) {
+    if (parts[s * stride + head_dim + 1] > 0) {
+      highest = std::max<double>(highest, parts[s * stride + head_dim]);
+    }
+  }
+  double sums[kMaxHeadDim] = {};
+  double total = 0;
+  for (int32_t s = 0; s < splits; ++s) {
+    const float* part = parts + s * stride;
+    if (!(part[head_dim + 1] > 0)) continue;
+    const double factor = std::exp(part[head_dim] - highest);
+    for (int32_t d = 0; d < head_dim; ++d) sums[d] += factor * part[d];
+    total += factor * part[head_dim + 1];
+  }
+  for (int32_t d = 0; d < head_dim; ++d) {
+    out[d] = total > 0 ? static_cast<float>(sums[d] / total) : 0.0f;
   }
 }
 
@@ -182,8 +223,13 @@ const KernelTable& reference_kernels() {
       .argmax = argmax,
       .max = max,
       .exp_sum = exp_sum,
-      .kv_f16 = {.store = store<HalfElement>, .attend = attend<HalfElement>},
-      .kv_bf16 = {.store = store<Bf16Element>, .attend = attend<Bf16Element>},
+      .combine_splits = combine_splits,
+      .kv_f16 = {.store = store<HalfElement>,
+                 .attend = attend<HalfElement>,
+                 .attend_split = attend_split<HalfElement>},
+      .kv_bf16 = {.store = store<Bf16Element>,
+                  .attend = attend<Bf16Element>,
+                  .attend_split = attend_split<Bf16Element>},
   };
   return kTable;
 }

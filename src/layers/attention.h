@@ -1,9 +1,14 @@
 // Attention of a batch over paged keys and values: one list of tiles for all its sequences, claimed
-// by the pool's threads one by one.
+// by the pool's threads one by one. Prompt chunks take all positions of their rows in one tile.
+// Short sequences (decodes, drafts) take a tile a split of positions: a long context keeps every
+// thread busy, and sequences that share the pages of a split read them once. Either way a row's
+// result is the same, bit for bit (kernels.h, AttendArgs).
 #pragma once
 
+#include <atomic>
 #include <vector>
 
+#include "base/lazy_vector.h"
 #include "kv/page_memory.h"
 #include "layers/batch.h"
 #include "layers/compute.h"
@@ -26,16 +31,48 @@ class Attention {
 
   // q, out: [tokens, heads, head_dim]. window: positions a token sees, itself included; 0: all.
   void run(const Compute& compute, const Batch& batch, const PageMemory& memory, int32_t layer,
-           int32_t window, const float* q, float* out) const;
+           int32_t window, const float* q, float* out);
 
  private:
+  static constexpr int32_t kWhole = -1;
+  // Rows of the tokens listed at tile_tokens_[first_token, first_token + tokens) and of some heads
+  // of a GQA group.
   struct Tile {
-    int32_t sequence, kv_head;
-    int32_t first_token, tokens;  // of the flat list
-    int32_t first_head, heads;    // within the GQA group
+    const int32_t* page_table;
+    int32_t kv_head;
+    int32_t first_token, tokens;
+    int32_t first_head, heads;
+    int32_t split;  // kWhole: all positions
   };
+
+  // A sequence whose rows are computed split by split.
+  struct Short {
+    int32_t sequence, splits;
+  };
+
+  int32_t group() const { return shape_.heads / shape_.kv_heads; }
+  int64_t part_floats() const { return int64_t{split_floats(shape_.head_dim)}; }
+  void add_tiles(const int32_t* page_table, int32_t first_token, int32_t tokens, int32_t split);
+  bool make_short(const SequenceSpan& span, int32_t sequence);
+  void plan_splits(const Batch& batch);
+  float* part_of(int32_t token, int32_t head, int32_t split);
+  void attend(const Tile& tile, const Compute& compute, const Batch& batch,
+              const PageMemory& memory, int32_t layer, int32_t window, const float* q, float* out);
+  void finish_rows(const Tile& tile, const Compute& compute, float* out);
+
   AttentionShape shape_;
   std::vector<Tile> tiles_;
+  std::vector<int32_t> tile_tokens_;
+  std::vector<Short> shorts_;
+  struct TokenParts {
+    int64_t first = 0;   // its parts: [heads, splits, split_floats]
+    int32_t splits = 0;  // 0: whole
+  };
+  std::vector<TokenParts> token_parts_;  // one a token
+  // Splits of a token and KV head that are not done yet; whoever brings it to 0 combines them.
+  std::vector<std::atomic<int32_t>> open_splits_;
+  LazyVector<float> parts_;
+  int64_t used_parts_ = 0;
 };
 
 }  // namespace wok

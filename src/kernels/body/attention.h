@@ -1,24 +1,16 @@
-// Flash attention over pages (online softmax) and the KV store, over the small vector type Simd.
-// Tiles are the same absolute runs of kAttendTile positions for every row, and a masked position
-// adds exactly nothing, so a row's result does not depend on the rows beside it.
+// Flash attention over pages and the KV store, over the small vector type Simd. Positions are taken
+// in absolute splits of kAttendSplit: within one, all scores, then their softmax, then the weighted
+// values; splits are folded together in order. So a row's result depends neither on the rows beside
+// it nor on which thread computed which split.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/body/elementwise.h"
+#include "kernels/body/attend_tiles.h"
 #include "kernels/kernels.h"
 
 namespace wok {
 namespace {
-
-struct HalfKv {
-  static Float load(const void* p) { return Simd::load_half(p); }
-  static void store(void* p, Float v) { Simd::store_half(p, v); }
-};
-struct Bf16Kv {
-  static Float load(const void* p) { return Simd::load_bf16(p); }
-  static void store(void* p, Float v) { Simd::store_bf16(p, v); }
-};
 
 template <class Kv>
 void store_kv(const KvView& kv, const int32_t* page_table, int32_t position, int32_t head_dim,
@@ -37,197 +29,250 @@ void store_kv(const KvView& kv, const int32_t* page_table, int32_t position, int
   }
 }
 
-constexpr int kPageVectors = kPageTokens / kW;
-// Rows that pass a page together, and sums kept apart per row: enough independent additions to fill
-// the FMA pipes, few enough to stay in registers (16 of them, 32 with AVX-512).
-constexpr int kRowTile = kW == 16 ? 8 : 4;
-constexpr int kChains = kW == 16 ? 2 : 1;
-constexpr int kValueVectors = 2;
-
-// The pages of one tile of positions.
-struct TilePages {
-  const uint8_t* keys[kAttendTile / kPageTokens];
-  const uint8_t* values[kAttendTile / kPageTokens];
-  int pages, positions;
-};
-
-inline TilePages tile_at(const AttendArgs& args, int32_t base, int32_t high) {
-  TilePages tile;
-  tile.positions = high - base < kAttendTile ? high - base : kAttendTile;
-  tile.pages = (tile.positions + kPageTokens - 1) / kPageTokens;
-  for (int p = 0; p < kAttendTile / kPageTokens; ++p) {
-    // Past the end the last page stands in, so that every entry may be prefetched.
-    const int32_t index = base / kPageTokens + (p < tile.pages ? p : tile.pages - 1);
-    const uint8_t* page =
-        args.kv.pool + static_cast<size_t>(args.page_table[index]) * args.kv.page_bytes;
-    tile.keys[p] = page + args.kv.key_offset;
-    tile.values[p] = page + args.kv.value_offset;
-  }
-  return tile;
+inline float exp2_of(float x) {
+  float out[kW];
+  Simd::store(out, exp2_body(Simd::set1(x)));
+  return out[0];
 }
 
-// scores[r][0..16) = q[r] · keys of one page; even and odd dimensions apart where there are chains.
-// `ahead`: keys that will be wanted soon.
-template <class Kv, int kRows>
-inline void page_scores(const uint8_t* keys, const uint8_t* ahead, const float* const* q,
-                        int32_t head_dim, float scale, float (*scores)[kAttendTile], int column) {
-  Float acc[kRows][kChains][kPageVectors];
-  for (int r = 0; r < kRows; ++r) {
-    for (int c = 0; c < kChains; ++c) {
-      for (int v = 0; v < kPageVectors; ++v) acc[r][c][v] = Simd::zero();
-    }
-  }
-  for (int32_t d = 0; d < head_dim; d += kChains) {
-    // Pages lie anywhere: the hardware cannot guess where the next tile's keys are.
-    if (d % 2 == 0) __builtin_prefetch(ahead + static_cast<size_t>(d) * kPageTokens * 2);
-    for (int c = 0; c < kChains; ++c) {
-      Float k[kPageVectors];
-      for (int v = 0; v < kPageVectors; ++v) {
-        k[v] = Kv::load(keys + (static_cast<size_t>(d + c) * kPageTokens + v * kW) * 2);
-      }
-      for (int r = 0; r < kRows; ++r) {
-        const Float qd = Simd::set1(q[r][d + c]);
-        for (int v = 0; v < kPageVectors; ++v) acc[r][c][v] = Simd::fma(qd, k[v], acc[r][c][v]);
-      }
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kPageVectors; ++v) {
-      Float sum = acc[r][0][v];
-      for (int c = 1; c < kChains; ++c) sum = Simd::add(sum, acc[r][c][v]);
-      Simd::store(&scores[r][column + v * kW], Simd::mul(sum, Simd::set1(scale)));
-    }
-  }
-}
-
-// out[r][d..d + kVectors * kW) += sum over t of p[r][t] * values[t], positions [0, count) of a
-// tile.
-template <class Kv, int kRows, int kVectors>
-inline void weigh_columns(const TilePages& tile, const TilePages& ahead,
-                          const float (*p)[kAttendTile], int32_t head_dim, int32_t d,
-                          float (*out)[kMaxHeadDim]) {
-  Float acc[kRows][kVectors];
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = Simd::load(&out[r][d + v * kW]);
-  }
-  for (int t = 0; t < tile.positions; ++t) {
-    const size_t at = (static_cast<size_t>(t % kPageTokens) * head_dim + d) * 2;
-    const uint8_t* row = tile.values[t / kPageTokens] + at;
-    __builtin_prefetch(ahead.values[t / kPageTokens] + at);
-    Float value[kVectors];
-    for (int v = 0; v < kVectors; ++v) value[v] = Kv::load(row + v * kW * 2);
-    for (int r = 0; r < kRows; ++r) {
-      const Float weight = Simd::set1(p[r][t]);
-      for (int v = 0; v < kVectors; ++v) acc[r][v] = Simd::fma(weight, value[v], acc[r][v]);
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) Simd::store(&out[r][d + v * kW], acc[r][v]);
-  }
-}
-
-template <class Kv, int kRows>
-inline void weigh_values(const TilePages& tile, const TilePages& ahead,
-                         const float (*p)[kAttendTile], int32_t head_dim,
-                         float (*out)[kMaxHeadDim]) {
-  int32_t d = 0;
-  for (; d + kValueVectors * kW <= head_dim; d += kValueVectors * kW) {
-    weigh_columns<Kv, kRows, kValueVectors>(tile, ahead, p, head_dim, d, out);
-  }
-  if (d < head_dim) weigh_columns<Kv, kRows, 1>(tile, ahead, p, head_dim, d, out);
-}
-
-// One row's scores of a tile to weights: masks, moves the running maximum, rescales what is there.
-inline void softmax_tile(float* scores, int32_t from, int32_t to, int32_t head_dim, float* maximum,
-                         float* total, float* out) {
+// Softmax of a row's scores of one split, in powers of two and without the division: weights in
+// [from, to), zeroes in what else of [low, high) is read.
+inline void softmax_split(float* scores, int from, int to, int low, int high, float* maximum,
+                          float* total) {
   const float none = -__builtin_inff();
-  for (int t = 0; t < kAttendTile; ++t) {
-    if (t < from || t >= to) scores[t] = none;
+  const int begin = from / kW * kW, end = (to + kW - 1) / kW * kW;
+  *maximum = none;
+  *total = 0;
+  if (from < to) {
+    for (int t = begin; t < from; ++t) scores[t] = none;
+    for (int t = to; t < end; ++t) scores[t] = none;
+    *maximum = max_row(scores + begin, end - begin);
   }
-  const float tile_max = max_row(scores, kAttendTile);
-  const float highest = tile_max > *maximum ? tile_max : *maximum;
-  if (highest == none) {  // nothing visible yet
-    for (int t = 0; t < kAttendTile; ++t) scores[t] = 0;
+  if (*maximum == none) {
+    for (int t = low; t < high; ++t) scores[t] = 0;
     return;
   }
-  if (highest > *maximum) {
-    if (*maximum != none) {
-      float shrink[kW];
-      Simd::store(shrink, exp_body(Simd::set1(*maximum - highest)));
-      *total *= shrink[0];
-      map_row(out, head_dim, out, [&](Float v) { return Simd::mul(v, Simd::set1(shrink[0])); });
-    }
-    *maximum = highest;
-  }
+  const Float highest = Simd::set1(*maximum);
   Float sum = Simd::zero();
-  for (int t = 0; t < kAttendTile; t += kW) {
-    Simd::store(scores + t, exp_body(Simd::sub(Simd::load(scores + t), Simd::set1(highest))));
+  for (int t = begin; t < end; t += kW) {
+    const Float weight = exp2_body(Simd::sub(Simd::load(scores + t), highest));
+    Simd::store(scores + t, weight);
+    // What is masked adds 2^-126 to a sum of at least one: nothing.
+    sum = Simd::add(sum, weight);
   }
-  // exp clamps at e^-87; what is masked is exactly zero.
-  for (int t = 0; t < kAttendTile; ++t) {
-    if (t < from || t >= to) scores[t] = 0;
-  }
-  for (int t = 0; t < kAttendTile; t += kW) sum = Simd::add(sum, Simd::load(scores + t));
-  *total += Simd::reduce_add(sum);
+  *total = Simd::reduce_add(sum);
+  for (int t = low; t < from; ++t) scores[t] = 0;
+  for (int t = to; t < high; ++t) scores[t] = 0;
 }
 
-template <class Kv, int kRows>
-inline void scores_of_rows(const AttendArgs& args, int first, const TilePages& tile,
-                           const TilePages& ahead, float (*scores)[kAttendTile]) {
-  for (int p = 0; p < tile.pages; ++p) {
-    page_scores<Kv, kRows>(tile.keys[p], ahead.keys[p], args.q + first, args.head_dim, args.scale,
-                           scores + first, p * kPageTokens);
+// Adds a split's weighted values, maximum and total to those of the splits before it.
+inline void fold_split(const float* part, float part_maximum, float part_total, int32_t head_dim,
+                       float* out, float* maximum, float* total) {
+  if (!(part_total > 0)) return;
+  if (!(*total > 0)) {
+    map_row(part, head_dim, out, [](Float v) { return v; });
+    *maximum = part_maximum;
+    *total = part_total;
+    return;
   }
+  const float highest = part_maximum > *maximum ? part_maximum : *maximum;
+  const float keep = exp2_of(*maximum - highest), take = exp2_of(part_maximum - highest);
+  zip_row(out, part, head_dim, out, [&](Float a, Float b) {
+    return Simd::fma(b, Simd::set1(take), Simd::mul(a, Simd::set1(keep)));
+  });
+  *maximum = highest;
+  *total = *total * keep + part_total * take;
 }
 
-// Calls run.template operator()<n>(first) over all rows: kRowTile at a time, then what is left.
-template <int kRows, class Run>
-inline void last_rows(int rest, int first, const Run& run) {
-  if constexpr (kRows > 0) {
-    if (rest == kRows) return run.template operator()<kRows>(first);
-    last_rows<kRows - 1>(rest, first, run);
+inline void divide_row(const float* sums, float total, int32_t head_dim, float* out) {
+  const Float inverse = Simd::set1(total > 0 ? 1.0f / total : 0.0f);
+  map_row(sums, head_dim, out, [&](Float v) { return Simd::mul(v, inverse); });
+}
+
+constexpr int kMaxRowTiles = kMaxAttendRows / kRowTile;
+static_assert(kMaxAttendRows % kRowTile == 0);
+
+// One call's rows, cut into tiles of kRowTile, and what is known of them.
+template <class Kv>
+class SplitAttention {
+ public:
+  // Reads pages of positions before `end` only.
+  SplitAttention(const AttendArgs& args, int32_t end)
+      : args_(args), last_page_((end - 1) / kPageTokens) {
+    tiles_ = (args.rows + kRowTile - 1) / kRowTile;
+    for (int r = 0; r < args.rows; ++r) {
+      const float scale = args.scale * 1.44269504088896341f;  // log2 e: weights are powers of two
+      float* q = q_ + static_cast<size_t>(r / kRowTile) * kRowTile * args.head_dim + r % kRowTile;
+      for (int32_t d = 0; d < args.head_dim; ++d) q[d * kRowTile] = args.q[r][d] * scale;
+    }
   }
-}
-template <class Run>
-inline void for_row_tiles(int rows, const Run& run) {
-  int first = 0;
-  for (; first + kRowTile <= rows; first += kRowTile) run.template operator()<kRowTile>(first);
-  last_rows<kRowTile - 1>(rows - first, first, run);
-}
+
+  // Row r's weighted values of split s are then at part(r).
+  void run(int32_t split) {
+    base_ = split * kAttendSplit;
+    low_ = kAttendSplit, high_ = 0;
+    for (int i = 0; i < tiles_; ++i) {
+      tile_low_[i] = kAttendSplit, tile_high_[i] = 0;
+      for (int r = i * kRowTile; r < rows_end(i); ++r) {
+        const int from = clamp(args_.begin[r] - base_), to = clamp(args_.end[r] - base_);
+        if (from >= to) continue;
+        tile_low_[i] = from < tile_low_[i] ? from : tile_low_[i];
+        tile_high_[i] = to > tile_high_[i] ? to : tile_high_[i];
+      }
+      low_ = tile_low_[i] < low_ ? tile_low_[i] : low_;
+      high_ = tile_high_[i] > high_ ? tile_high_[i] : high_;
+    }
+    // Copying to floats pays when several tiles of rows read the copy.
+    const bool widen = tiles_ > 2;
+    const int first = low_ / kAttendTile * kAttendTile;
+    for (int at = first; at < high_; at += kAttendTile) {
+      const TilePages keys = pages(at, args_.kv.key_offset);
+      const TilePages ahead = at + kAttendTile < high_
+                                  ? pages(at + kAttendTile, args_.kv.key_offset)
+                                  : pages(first, args_.kv.value_offset);
+      if (widen) {
+        widen_keys<Kv>(keys, args_.head_dim, panel_);
+        score(FloatKeys{panel_}, at, &ahead);
+      } else {
+        score(PageKeys<Kv>{keys, ahead}, at, nullptr);
+      }
+    }
+    for (int r = 0; r < args_.rows; ++r) {
+      const int i = r / kRowTile;
+      softmax_split(scores_ + r * kScoreStride, clamp(args_.begin[r] - base_),
+                    clamp(args_.end[r] - base_), tile_low_[i], tile_high_[i], &maximum[r],
+                    &total[r]);
+      float* out = part(r);
+      for (int32_t d = 0; d < args_.head_dim; ++d) out[d] = 0;
+    }
+    for (int at = first; at < high_; at += kAttendTile) {
+      const TilePages values = pages(at, args_.kv.value_offset);
+      const TilePages ahead = pages(
+          at + kAttendTile, at + kAttendTile < high_ ? args_.kv.value_offset : args_.kv.key_offset);
+      if (widen) {
+        widen_values<Kv>(values, args_.head_dim, panel_);
+        weigh(FloatValues{panel_, args_.head_dim}, at, &ahead);
+      } else {
+        weigh(PageValues<Kv>{values, ahead, args_.head_dim}, at, nullptr);
+      }
+    }
+  }
+
+  float* part(int row) { return part_ + static_cast<size_t>(row) * args_.head_dim; }
+  float maximum[kMaxAttendRows], total[kMaxAttendRows];
+
+ private:
+  static int clamp(int32_t at) { return at < 0 ? 0 : at > kAttendSplit ? kAttendSplit : at; }
+  int rows_end(int tile) const {
+    const int end = (tile + 1) * kRowTile;
+    return end < args_.rows ? end : args_.rows;
+  }
+
+  // Past the end the last page stands in, so that every entry may be read.
+  TilePages pages(int at, size_t offset) const {
+    TilePages out;
+    for (int p = 0; p < kTilePages; ++p) {
+      const int index = (base_ + at) / kPageTokens + p;
+      out.page[p] = args_.kv.pool + offset +
+                    static_cast<size_t>(args_.page_table[index < last_page_ ? index : last_page_]) *
+                        args_.kv.page_bytes;
+    }
+    return out;
+  }
+
+  // Row tile i's share of fetching the pages that all rows will want next.
+  void fetch(const TilePages& ahead, int i) const {
+    const int lines = args_.head_dim / 2, share = (lines + tiles_ - 1) / tiles_;
+    for (int l = i * share; l < (i + 1) * share && l < lines; ++l) {
+      for (int p = 0; p < kTilePages; ++p) __builtin_prefetch(ahead.page[p] + 64 * l);
+    }
+  }
+
+  template <class Keys>
+  void score(const Keys& keys, int at, const TilePages* ahead) {
+    for (int i = 0; i < tiles_; ++i) {
+      if (ahead != nullptr) fetch(*ahead, i);
+      if (at >= tile_high_[i] || at + kAttendTile <= tile_low_[i]) continue;
+      const size_t row = static_cast<size_t>(i) * kRowTile;
+      with_rows(rows_end(i) - i * kRowTile, [&]<int kRows>() {
+        score_tile<kRows>(keys, q_ + row * args_.head_dim, args_.head_dim,
+                          scores_ + row * kScoreStride + at);
+      });
+    }
+  }
+
+  template <class Values>
+  void weigh(const Values& values, int at, const TilePages* ahead) {
+    for (int i = 0; i < tiles_; ++i) {
+      if (ahead != nullptr) fetch(*ahead, i);
+      const int begin = tile_low_[i] > at ? tile_low_[i] - at : 0;
+      const int end = tile_high_[i] - at < kAttendTile ? tile_high_[i] - at : kAttendTile;
+      if (begin >= end) continue;
+      const size_t row = static_cast<size_t>(i) * kRowTile;
+      with_rows(rows_end(i) - i * kRowTile, [&]<int kRows>() {
+        weigh_tile<kRows>(values, scores_ + row * kScoreStride + at, begin, end, args_.head_dim,
+                          part_ + row * args_.head_dim);
+      });
+    }
+  }
+
+  const AttendArgs& args_;
+  int32_t last_page_;
+  int tiles_, low_, high_;
+  int32_t base_;
+  int tile_low_[kMaxRowTiles], tile_high_[kMaxRowTiles];
+  alignas(64) float q_[kMaxAttendRows * kMaxHeadDim];  // [tile, head_dim, kRowTile], scaled
+  alignas(64) float scores_[kMaxAttendRows * kScoreStride];
+  alignas(64) float part_[kMaxAttendRows * kMaxHeadDim];
+  alignas(64) float panel_[kAttendTile * kMaxHeadDim];
+};
 
 template <class Kv>
 void attend(const AttendArgs& args) {
-  alignas(64) float scores[kMaxAttendRows][kAttendTile];
-  alignas(64) float out[kMaxAttendRows][kMaxHeadDim];
+  alignas(64) float out[kMaxAttendRows * kMaxHeadDim];
   float maximum[kMaxAttendRows], total[kMaxAttendRows];
   int32_t low = args.begin[0], high = args.end[0];
   for (int r = 0; r < args.rows; ++r) {
-    maximum[r] = -__builtin_inff();
     total[r] = 0;
-    for (int32_t d = 0; d < args.head_dim; ++d) out[r][d] = 0;
     low = args.begin[r] < low ? args.begin[r] : low;
     high = args.end[r] > high ? args.end[r] : high;
+    for (int32_t d = 0; d < args.head_dim; ++d) out[r * args.head_dim + d] = 0;
   }
-  const int32_t start = low / kAttendTile * kAttendTile;
-  TilePages next = tile_at(args, start, high);
-  for (int32_t base = start; base < high; base += kAttendTile) {
-    const TilePages tile = next;
-    if (base + kAttendTile < high) next = tile_at(args, base + kAttendTile, high);
-    for_row_tiles(args.rows, [&]<int kRows>(int first) {
-      scores_of_rows<Kv, kRows>(args, first, tile, next, scores);
-    });
-    for (int i = 0; i < args.rows; ++i) {
-      softmax_tile(scores[i], args.begin[i] - base, args.end[i] - base, args.head_dim, &maximum[i],
-                   &total[i], out[i]);
+  SplitAttention<Kv> splits(args, high);
+  for (int32_t s = low / kAttendSplit; s * kAttendSplit < high; ++s) {
+    splits.run(s);
+    for (int r = 0; r < args.rows; ++r) {
+      fold_split(splits.part(r), splits.maximum[r], splits.total[r], args.head_dim,
+                 out + r * args.head_dim, &maximum[r], &total[r]);
     }
-    for_row_tiles(args.rows, [&]<int kRows>(int first) {
-      weigh_values<Kv, kRows>(tile, next, scores + first, args.head_dim, out + first);
-    });
   }
-  for (int i = 0; i < args.rows; ++i) {
-    const Float inverse = Simd::set1(total[i] > 0 ? 1.0f / total[i] : 0.0f);
-    map_row(out[i], args.head_dim, args.out[i], [&](Float v) { return Simd::mul(v, inverse); });
+  for (int r = 0; r < args.rows; ++r) {
+    divide_row(out + r * args.head_dim, total[r], args.head_dim, args.out[r]);
   }
+}
+
+template <class Kv>
+void attend_split(const AttendArgs& args, int32_t split) {
+  int32_t high = args.end[0];
+  for (int r = 1; r < args.rows; ++r) high = args.end[r] > high ? args.end[r] : high;
+  const int32_t split_end = (split + 1) * kAttendSplit;
+  SplitAttention<Kv> splits(args, high < split_end ? high : split_end);
+  splits.run(split);
+  for (int r = 0; r < args.rows; ++r) {
+    map_row(splits.part(r), args.head_dim, args.out[r], [](Float v) { return v; });
+    args.out[r][args.head_dim] = splits.maximum[r];
+    args.out[r][args.head_dim + 1] = splits.total[r];
+  }
+}
+
+void combine_splits(const float* parts, int64_t stride, int32_t splits, int32_t head_dim,
+                    float* out) {
+  float maximum = 0, total = 0;
+  for (int32_t d = 0; d < head_dim; ++d) out[d] = 0;
+  for (int32_t s = 0; s < splits; ++s, parts += stride) {
+    fold_split(parts, parts[head_dim], parts[head_dim + 1], head_dim, out, &maximum, &total);
+  }
+  divide_row(out, total, head_dim, out);
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ struct Simd {
     return _mm512_castsi512_ps(
         _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23));
   }
+  // v * 2^n, n whole.
+  static Float scale2(Float v, Float n) { return _mm512_scalef_ps(v, n); }
   static float reduce_add(Float v) { return _mm512_reduce_add_ps(v); }
   static float reduce_max(Float v) { return _mm512_reduce_max_ps(v); }
 

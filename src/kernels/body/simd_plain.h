@@ -80,6 +80,8 @@ struct Simd {
   static Float pow2(Float n) {
     return map([&](int i) { return std::ldexp(1.0f, static_cast<int>(n.v[i])); });
   }
+  // v * 2^n, n whole.
+  static Float scale2(Float v, Float n) { return mul(v, pow2(n)); }
   static float reduce_add(Float a) {
     float sum = 0;
     for (float x : a.v) sum += x;

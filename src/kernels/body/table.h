@@ -24,8 +24,13 @@ constexpr KernelTable kBodyTable = {
     .argmax = argmax,
     .max = max_row,
     .exp_sum = exp_sum,
-    .kv_f16 = {.store = store_kv<HalfKv>, .attend = attend<HalfKv>},
-    .kv_bf16 = {.store = store_kv<Bf16Kv>, .attend = attend<Bf16Kv>},
+    .combine_splits = combine_splits,
+    .kv_f16 = {.store = store_kv<HalfKv>,
+               .attend = attend<HalfKv>,
+               .attend_split = attend_split<HalfKv>},
+    .kv_bf16 = {.store = store_kv<Bf16Kv>,
+                .attend = attend<Bf16Kv>,
+                .attend_split = attend_split<Bf16Kv>},
 };
 
 }  // namespace
