@@ -15,7 +15,7 @@ struct Layout {
   int code_vectors;  // of a block
 };
 
-Layout layout_of(Family family) {
+constexpr Layout layout_of(Family family) {
   switch (family) {
     case Family::kInt4:
       return {1, 4, 0, 4};
@@ -40,6 +40,10 @@ Layout layout_of(Family family) {
   return {};
 }
 
+constexpr bool has_fifth_bits(Family family) {
+  return family == Family::kInt5 || family == Family::kInt5Zero || family == Family::kInt5Super;
+}
+
 size_t head_bytes(const Layout& l, int32_t width) {
   return static_cast<size_t>(l.factor_bytes + l.padding) * width;
 }
@@ -51,8 +55,6 @@ size_t run_bytes(const Layout& l, int32_t width) {
 void put_codes(Family family, const uint8_t* code, int width, int r, uint8_t* codes) {
   const int vector_bytes = width * 4;
   uint8_t* upper = codes + 4 * vector_bytes;
-  const bool five =
-      family == Family::kInt5 || family == Family::kInt5Zero || family == Family::kInt5Super;
   for (int c = 0; c < kBlockColumns; ++c) {
     const int group = c / 4;
     const int byte = 4 * r + c % 4;
@@ -62,7 +64,7 @@ void put_codes(Family family, const uint8_t* code, int width, int r, uint8_t* co
     }
     const int shift = group < 4 ? 0 : 4;
     codes[(group % 4) * vector_bytes + byte] |= static_cast<uint8_t>((code[c] & 15) << shift);
-    if (five) {
+    if (has_fifth_bits(family)) {
       upper[byte] |= static_cast<uint8_t>((code[c] >> 4) << group);
     } else if (family == Family::kInt6Super) {
       upper[(group / 4) * vector_bytes + byte] |=
@@ -74,6 +76,79 @@ void put_codes(Family family, const uint8_t* code, int width, int r, uint8_t* co
 void put_half(uint8_t* at, float value) {
   const uint16_t bits = float_to_half(value);
   std::memcpy(at, &bits, sizeof(bits));
+}
+
+// put_codes of a whole column group at a time: the four codes of a group are one word.
+template <Family kFamily>
+void put_code_words(const uint8_t* code, int vector_bytes, uint8_t* to) {
+  uint32_t words[kBlockColumns / 4];
+  std::memcpy(words, code, sizeof(words));
+  const auto put = [&](int vector, uint32_t word) {
+    std::memcpy(to + vector * vector_bytes, &word, sizeof(word));
+  };
+  if constexpr (kFamily == Family::kInt8) {
+    for (int g = 0; g < 8; ++g) put(g, words[g]);
+    return;
+  }
+  constexpr uint32_t kNibbles = 0x0f0f0f0f;
+  for (int g = 0; g < 4; ++g) put(g, (words[g] & kNibbles) | (words[g + 4] & kNibbles) << 4);
+  if constexpr (has_fifth_bits(kFamily)) {
+    uint32_t fifth = 0;
+    for (int g = 0; g < 8; ++g) fifth |= (words[g] >> 4 & 0x01010101u) << g;
+    put(4, fifth);
+  } else if constexpr (kFamily == Family::kInt6Super) {
+    for (int half = 0; half < 2; ++half) {
+      uint32_t pairs = 0;
+      for (int g = 0; g < 4; ++g) pairs |= (words[4 * half + g] >> 4 & 0x03030303u) << (2 * g);
+      put(4 + half, pairs);
+    }
+  }
+}
+
+// The factors of block i of a run, for row r; those that a run has once come with its first block.
+template <Family kFamily>
+void put_factors(const PackBlock& block, int width, int i, int r, uint8_t* head) {
+  constexpr bool kSixSuper = kFamily == Family::kInt6Super;
+  constexpr bool kSuper = kFamily == Family::kInt4Super || kFamily == Family::kInt5Super;
+  if constexpr (kSuper || kSixSuper) {
+    if (i == 0) put_half(head + 2 * r, block.scale);
+    if (i == 0 && kSuper) put_half(head + 2 * width + 2 * r, block.min);
+    uint8_t* codes = head + (kSuper ? 4 : 2) * width + 2 * width * i + r;
+    codes[0] = block.scale_code[0];
+    codes[width] = kSuper ? block.min_code : block.scale_code[1];
+  } else {
+    put_half(head + 2 * width * i + 2 * r, block.scale);
+    if constexpr (kFamily == Family::kInt4 || kFamily == Family::kInt5) {
+      put_half(head + 2 * width + 2 * r, block.min);
+    }
+  }
+}
+
+template <Family kFamily>
+void put_blocks(int32_t width, std::span<const PackBlock> blocks, int32_t first, int32_t r,
+                uint8_t* panel) {
+  constexpr Layout kLayout = layout_of(kFamily);
+  const int vector_bytes = width * 4;
+  const size_t run = run_bytes(kLayout, width), head_size = head_bytes(kLayout, width);
+  uint8_t* head = panel + run * (first / kLayout.run);
+  int i = first % kLayout.run;
+  for (const PackBlock& block : blocks) {
+    put_factors<kFamily>(block, width, i, r, head);
+    put_code_words<kFamily>(block.code, vector_bytes,
+                            head + head_size + i * kLayout.code_vectors * vector_bytes + 4 * r);
+    if (++i == kLayout.run) {
+      i = 0;
+      head += run;
+    }
+  }
+}
+
+template <class Element>
+void put_floats(int32_t width, const uint8_t* row, int32_t cols, int32_t r, uint8_t* panel) {
+  for (int32_t c = 0; c < cols; ++c) {
+    std::memcpy(panel + (static_cast<size_t>(c) * width + r) * sizeof(Element),
+                row + c * sizeof(Element), sizeof(Element));
+  }
 }
 
 }  // namespace
@@ -165,12 +240,33 @@ void pack_block(Family family, int32_t width, const PackBlock& block, int32_t bl
             head + head_bytes(l, width) + static_cast<size_t>(i) * l.code_vectors * width * 4);
 }
 
+void pack_blocks(Family family, int32_t width, std::span<const PackBlock> blocks,
+                 int32_t block_index, int32_t row_in_panel, uint8_t* panel) {
+  switch (family) {
+#define WOK_PACK_BLOCKS(id) \
+  case Family::id:          \
+    return put_blocks<Family::id>(width, blocks, block_index, row_in_panel, panel);
+    WOK_PACK_BLOCKS(kInt4)
+    WOK_PACK_BLOCKS(kInt5)
+    WOK_PACK_BLOCKS(kInt4Zero)
+    WOK_PACK_BLOCKS(kInt5Zero)
+    WOK_PACK_BLOCKS(kInt4Super)
+    WOK_PACK_BLOCKS(kInt5Super)
+    WOK_PACK_BLOCKS(kInt6Super)
+    WOK_PACK_BLOCKS(kInt8)
+#undef WOK_PACK_BLOCKS
+    default:
+      break;
+  }
+  WOK_CHECK(false, "float families have no blocks");
+}
+
 void pack_float_row(Family family, int32_t width, const uint8_t* row, int32_t cols,
                     int32_t row_in_panel, uint8_t* panel) {
-  const size_t size = family == Family::kFloat32 ? 4 : 2;
-  for (int32_t c = 0; c < cols; ++c) {
-    std::memcpy(panel + (static_cast<size_t>(c) * width + row_in_panel) * size, row + c * size,
-                size);
+  if (family == Family::kFloat32) {
+    put_floats<uint32_t>(width, row, cols, row_in_panel, panel);
+  } else {
+    put_floats<uint16_t>(width, row, cols, row_in_panel, panel);
   }
 }
 

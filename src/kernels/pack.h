@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/kernels.h"
 
@@ -48,6 +49,11 @@ size_t packed_panel_bytes(Family family, int32_t width, int32_t cols);
 // Writes one row's block into its place in the panel. The panel starts zeroed.
 void pack_block(Family family, int32_t width, const PackBlock& block, int32_t block_index,
                 int32_t row_in_panel, uint8_t* panel);
+
+// Writes one row's blocks from block_index on: the same bytes as pack_block, which is the plain
+// form that tests compare with, a word at a time.
+void pack_blocks(Family family, int32_t width, std::span<const PackBlock> blocks,
+                 int32_t block_index, int32_t row_in_panel, uint8_t* panel);
 
 // Writes one float row (bytes as in the family: 2 or 4 an element).
 void pack_float_row(Family family, int32_t width, const uint8_t* row, int32_t cols,

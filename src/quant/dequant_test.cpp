@@ -2,6 +2,7 @@
 // bit for bit, and its packed codes against its dequantized values.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <fstream>
@@ -62,9 +63,10 @@ TEST(WeightFormats, CodesMeanTheDequantizedValues) {
     const std::vector<uint8_t> data = from_hex(type["data"]);
     std::vector<float> want(format->block);
     format->dequantize(data.data(), want.data(), format->block);
+    std::vector<PackBlock> blocks(format->block / kBlockColumns);
+    format->codes(data.data(), 1, blocks.data());
     for (int32_t part = 0; part < format->block / kBlockColumns; ++part) {
-      PackBlock block{};
-      format->codes(data.data(), part, block);
+      const PackBlock& block = blocks[part];
       for (int32_t c = 0; c < kBlockColumns; ++c) {
         const float value = unpacked_weight(format->family, block, c);
         const float expected = want[part * kBlockColumns + c];
@@ -72,6 +74,44 @@ TEST(WeightFormats, CodesMeanTheDequantizedValues) {
         ASSERT_NEAR(value, expected, 1e-6f * size) << format->name << " column " << c;
       }
     }
+  }
+}
+
+// pack_panels goes by words and stretches; pack_block by bytes, as pack.h describes the layout.
+TEST(WeightFormats, PackedPanelsAreThoseOfThePlainForm) {
+  constexpr int32_t kRows = 21, kWidth = 16, kCols = 2304;  // more than a stretch of blocks
+  KernelTable table = reference_kernels();
+  table.panel_rows = kWidth;
+  for (const WeightFormat* format : weight_formats()) {
+    const int64_t row_bytes = format->row_bytes(kCols);
+    std::vector<uint8_t> rows(kRows * row_bytes);
+    uint32_t state = 7;
+    for (uint8_t& byte : rows) {
+      state = state * 1664525u + 1013904223u;
+      byte = static_cast<uint8_t>(state >> 24);
+    }
+    std::vector<uint8_t> packed(packed_matrix_bytes(*format, table, kRows, kCols));
+    std::vector<uint8_t> want(packed.size());
+    pack_panels(*format, table, kRows, kCols, rows.data(), 0, panel_count(table, kRows),
+                packed.data());
+    const size_t panel_bytes = packed_panel_bytes(format->family, kWidth, kCols);
+    std::vector<PackBlock> blocks(kCols / kBlockColumns);
+    for (int32_t r = 0; r < kRows; ++r) {
+      const uint8_t* row = rows.data() + r * row_bytes;
+      uint8_t* panel = want.data() + r / kWidth * panel_bytes;
+      if (format->codes == nullptr) {
+        const size_t size = format->block_bytes;
+        for (size_t c = 0; c < kCols; ++c) {
+          std::copy_n(row + c * size, size, panel + (c * kWidth + r % kWidth) * size);
+        }
+        continue;
+      }
+      format->codes(row, kCols / format->block, blocks.data());
+      for (int32_t b = 0; b < kCols / kBlockColumns; ++b) {
+        pack_block(format->family, kWidth, blocks[b], b, r % kWidth, panel);
+      }
+    }
+    EXPECT_TRUE(packed == want) << format->name;
   }
 }
 

@@ -16,7 +16,10 @@ void pack_panels(const WeightFormat& format, const KernelTable& table, int32_t r
   const int32_t width = table.panel_rows;
   const size_t panel_bytes = packed_panel_bytes(format.family, width, cols);
   const int64_t row_bytes = format.row_bytes(cols);
+  // Codes of a stretch of a row at a time: few enough to stay in the fastest cache.
+  constexpr int32_t kStretch = 64;
   const int32_t parts = format.block / kBlockColumns;
+  PackBlock blocks[kStretch] = {};
   for (int32_t r = panel_begin * width; r < std::min(rows, panel_end * width); ++r) {
     const uint8_t* row = rows_data + r * row_bytes;
     uint8_t* panel = packed + r / width * panel_bytes;
@@ -24,10 +27,11 @@ void pack_panels(const WeightFormat& format, const KernelTable& table, int32_t r
       pack_float_row(format.family, width, row, cols, r % width, panel);
       continue;
     }
-    for (int32_t b = 0; b < cols / kBlockColumns; ++b) {
-      PackBlock block{};
-      format.codes(row + b / parts * format.block_bytes, b % parts, block);
-      pack_block(format.family, width, block, b, r % width, panel);
+    const int32_t all = cols / kBlockColumns;
+    for (int32_t b = 0; b < all; b += kStretch) {
+      const int32_t count = std::min(kStretch, all - b);
+      format.codes(row + b / parts * format.block_bytes, count / parts, blocks);
+      pack_blocks(format.family, width, {blocks, static_cast<size_t>(count)}, b, r % width, panel);
     }
   }
 }

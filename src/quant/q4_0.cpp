@@ -16,9 +16,11 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
   }
 }
 
-void codes(const uint8_t* block, int32_t, PackBlock& out) {
-  out.scale = half_at(block);
-  split_halves(block + 2, out.code);
+void codes(const uint8_t* row, int64_t count, PackBlock* out) {
+  for (; count > 0; --count, row += kBytes, ++out) {
+    out->scale = half_at(row);
+    split_halves(row + 2, out->code);
+  }
 }
 
 }  // namespace

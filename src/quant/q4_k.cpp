@@ -24,15 +24,22 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
   }
 }
 
-void codes(const uint8_t* block, int32_t part, PackBlock& out) {
-  const KScale k = k_scale(block + 4, part);
-  out.scale = half_at(block);
-  out.min = half_at(block + 2);
-  out.scale_code[0] = k.scale;
-  out.min_code = k.min;
-  const uint8_t* run = block + 16 + part / 2 * 32;
-  for (int j = 0; j < 32; ++j) {
-    out.code[j] = static_cast<uint8_t>(part % 2 == 0 ? run[j] & 15 : run[j] >> 4);
+void codes(const uint8_t* row, int64_t count, PackBlock* out) {
+  for (; count > 0; --count, row += kBytes, out += 8) {
+    const float d = half_at(row), dmin = half_at(row + 2);
+    for (int s = 0; s < 8; ++s) {
+      const KScale k = k_scale(row + 4, s);
+      out[s].scale = d;
+      out[s].min = dmin;
+      out[s].scale_code[0] = k.scale;
+      out[s].min_code = k.min;
+    }
+    for (int r = 0; r < 4; ++r) {
+      uint8_t run[32];
+      std::memcpy(run, row + 16 + 32 * r, sizeof(run));
+      for (int j = 0; j < 32; ++j) out[2 * r].code[j] = run[j] & 15;
+      for (int j = 0; j < 32; ++j) out[2 * r + 1].code[j] = run[j] >> 4;
+    }
   }
 }
 

@@ -17,11 +17,13 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
   }
 }
 
-void codes(const uint8_t* block, int32_t, PackBlock& out) {
-  out.scale = half_at(block);
-  out.min = half_at(block + 2);
-  split_halves(block + 8, out.code);
-  add_fifth_bits(block + 4, out.code);
+void codes(const uint8_t* row, int64_t count, PackBlock* out) {
+  for (; count > 0; --count, row += kBytes, ++out) {
+    out->scale = half_at(row);
+    out->min = half_at(row + 2);
+    split_halves(row + 8, out->code);
+    add_fifth_bits(row + 4, out->code);
+  }
 }
 
 }  // namespace

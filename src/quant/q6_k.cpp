@@ -30,10 +30,27 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
   }
 }
 
-void codes(const uint8_t* block, int32_t part, PackBlock& out) {
-  out.scale = half_at(block + 208);
-  for (int half = 0; half < 2; ++half) out.scale_code[half] = block[192 + 2 * part + half];
-  for (int j = 0; j < 32; ++j) out.code[j] = code_at(block, part, j);
+void codes(const uint8_t* row, int64_t count, PackBlock* out) {
+  for (; count > 0; --count, row += kBytes, out += 8) {
+    const float d = half_at(row + 208);
+    for (int part = 0; part < 8; ++part) {
+      out[part].scale = d;
+      for (int i = 0; i < 2; ++i) out[part].scale_code[i] = row[192 + 2 * part + i];
+    }
+    for (int run = 0; run < 4; ++run) {  // two of the halves' runs that share their low nibbles
+      const int half = run / 2, odd = run % 2;
+      uint8_t low[32], high[32];
+      std::memcpy(low, row + 64 * half + 32 * odd, sizeof(low));
+      std::memcpy(high, row + 128 + 32 * half, sizeof(high));
+      PackBlock* to = out + 4 * half + odd;
+      for (int j = 0; j < 32; ++j) {
+        to[0].code[j] = static_cast<uint8_t>((low[j] & 15) | (high[j] >> (2 * odd) & 3) << 4);
+      }
+      for (int j = 0; j < 32; ++j) {
+        to[2].code[j] = static_cast<uint8_t>(low[j] >> 4 | (high[j] >> (2 * odd + 4) & 3) << 4);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -15,9 +15,11 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
   }
 }
 
-void codes(const uint8_t* block, int32_t, PackBlock& out) {
-  out.scale = half_at(block);
-  std::memcpy(out.code, block + 2, 32);
+void codes(const uint8_t* row, int64_t count, PackBlock* out) {
+  for (; count > 0; --count, row += kBytes, ++out) {
+    out->scale = half_at(row);
+    std::memcpy(out->code, row + 2, 32);
+  }
 }
 
 }  // namespace

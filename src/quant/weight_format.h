@@ -19,8 +19,9 @@ struct WeightFormat {
   int32_t block_bytes;
   Family family;            // how it is packed
   DequantizeFn dequantize;  // reference: bytes of a row to f32
-  // Integer families: columns [32 * part, 32 * part + 32) of one block, as codes.
-  void (*codes)(const uint8_t* block, int32_t part, PackBlock& out);
+  // Integer families: `count` of the file's blocks as codes, block / 32 of `out` for each. Members
+  // that the family does not use are left as they are.
+  void (*codes)(const uint8_t* blocks, int64_t count, PackBlock* out);
 
   double bits_per_weight() const { return 8.0 * block_bytes / block; }
   int64_t row_bytes(int64_t cols) const { return cols / block * block_bytes; }
