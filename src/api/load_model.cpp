@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <chrono>
+#include <future>
 
 #include "api/served_model.h"
 #include "api/tokenizer_data.h"
@@ -34,12 +35,23 @@ Status load_template(const GgufFile& file, ServedModel& served) {
   return Ok{};
 }
 
+// Tokenizer and template.
+Status load_text(const GgufFile& file, ServedModel& served) {
+  WOK_TRY(data, read_tokenizer_data(file));
+  WOK_TRY(tokenizer, Tokenizer::create(std::move(data)));
+  served.tokenizer = std::move(tokenizer);
+  if (served.tokenizer->vocab_size() > served.info.vocab) {
+    return invalid(fmt::format("'{}': {} token texts for {} embedding rows; the file is damaged",
+                               file.path(), served.tokenizer->vocab_size(), served.info.vocab));
+  }
+  return load_template(file, served);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const std::string& id,
                                                 const LoadOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  WOK_TRY(isa, choose_isa(options.isa));
   WOK_TRY(opened, GgufFile::open(path));
   auto file = std::make_shared<const GgufFile>(std::move(opened));
   auto served = std::make_unique<ServedModel>();
@@ -49,16 +61,12 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
                                .count();
   WOK_TRY(info, read_model_info(*file));
   served->info = std::move(info);
-  WOK_TRY(data, read_tokenizer_data(*file));
-  WOK_TRY(tokenizer, Tokenizer::create(std::move(data)));
-  served->tokenizer = std::move(tokenizer);
-  if (served->tokenizer->vocab_size() > served->info.vocab) {
-    return invalid(fmt::format("'{}': {} token texts for {} embedding rows; the file is damaged",
-                               path, served->tokenizer->vocab_size(), served->info.vocab));
-  }
-  WOK_RETURN_IF_ERROR(load_template(*file, *served));
+  // The text side takes as long as the weights do, on one thread: beside them, where the system
+  // gives another thread, else when its result is asked for.
+  std::future<Status> text = std::async(std::launch::async | std::launch::deferred,
+                                        [&] { return load_text(*file, *served); });
+  WOK_TRY(isa, choose_isa(options.isa));
   EngineOptions engine_options = options.engine;
-  engine_options.end_ids = served->tokenizer->end_ids();
   const int32_t threads = engine_options.threads;
   auto pool = std::make_unique<ComputePool>(threads > 0 ? threads : usable_cpus());
   const std::string packs = options.cache_dir.empty() ? "" : options.cache_dir + "/packs";
@@ -67,7 +75,10 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   if (const std::string& problem = served->weights->packed().not_kept(); !problem.empty()) {
     log::warn("packed weights are not kept, so every start packs them again: {}", problem);
   }
-  ::malloc_trim(0);  // making a tokenizer takes several times what it keeps
+  WOK_RETURN_IF_ERROR(text.get());
+  engine_options.end_ids = served->tokenizer->end_ids();
+  file->release_pages();  // the metadata, of which the text side keeps copies
+  ::malloc_trim(0);       // making a tokenizer takes several times what it keeps
   WOK_TRY(engine, Engine::create(*served->weights, engine_options, std::move(pool)));
   served->engine = std::move(engine);
   log::info("loaded {} ({}, {} kernels) in {:.2f} s", id, served->info.architecture, isa.name,

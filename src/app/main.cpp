@@ -1,5 +1,7 @@
 // wok: parses the command line, fills settings from environment and file, runs the command.
 // Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+#include <malloc.h>
+
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -101,6 +103,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A write over the limit on file sizes is an error that says so, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
+  // Otherwise the first large block that is freed makes malloc take later ones from the heap, where
+  // holes stay resident and calloc writes its zeroes (LazyVector relies on fresh ones).
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
   try {
     return wok::app::run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -179,7 +179,15 @@ Result<std::vector<std::string>> GgufFile::get_strings(std::string_view key) con
   if (value == nullptr) return std::vector<std::string>();
   const auto* array = std::get_if<GgufArray>(value);
   if (array == nullptr || array->element_type != 8) return wrong_type(key, "an array of strings");
-  return std::vector<std::string>(array->strings.begin(), array->strings.end());
+  std::vector<std::string> out;
+  out.reserve(array->count);
+  const uint8_t* at = array->bytes.data();  // lengths were checked when the file was parsed
+  for (uint64_t i = 0; i < array->count; ++i) {
+    const auto length = load_unaligned<uint64_t>(at);
+    out.emplace_back(reinterpret_cast<const char*>(at + sizeof(length)), length);
+    at += sizeof(length) + length;
+  }
+  return out;
 }
 
 Result<std::vector<float>> GgufFile::get_floats(std::string_view key) const {

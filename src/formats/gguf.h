@@ -21,12 +21,11 @@
 
 namespace wok {
 
-// Arrays keep their place in the mapping; strings of an array are listed as views into it.
+// Arrays keep their place in the mapping: a vocabulary's strings are listed when somebody asks.
 struct GgufArray {
   uint32_t element_type = 0;  // GGUF value type
   uint64_t count = 0;
-  std::span<const uint8_t> bytes;  // fixed-size elements, unaligned
-  std::vector<std::string_view> strings;
+  std::span<const uint8_t> bytes;  // the elements, unaligned; strings with their lengths, checked
 };
 
 using GgufValue = std::variant<uint64_t, int64_t, double, bool, std::string_view, GgufArray>;

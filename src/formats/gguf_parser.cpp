@@ -76,13 +76,13 @@ Result<GgufArray> GgufParser::read_array(const std::string& key) {
   array.count = count;
   if (count > kMaxLength) return broken("'{}' has {} elements", key, count);
   if (type == kString) {
-    // A string takes at least its length field: bounds the reservation by the file's size.
+    // A string takes at least its length field: bounds what readers reserve by the file's size.
     if (count > (bytes_.size() - at_) / 8) return broken("the file ends inside '{}'", key);
-    array.strings.reserve(count);
+    const size_t begin = at_;
     for (uint64_t i = 0; i < count; ++i) {
-      WOK_TRY(text, read_string("a string of an array", kMaxLength));
-      array.strings.push_back(text);
+      WOK_RETURN_IF_ERROR(read_string("a string of an array", kMaxLength));
     }
+    array.bytes = bytes_.subspan(begin, at_ - begin);
     return array;
   }
   const size_t size = element_bytes(type);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -132,7 +133,10 @@ Result<PackMemory> PackMemory::open(const std::string& dir, const PackId& id, Pa
   }
   ::madvise(data, memory.mapped_, MADV_HUGEPAGE);
   memory.data_ = static_cast<uint8_t*>(data);
+  const auto begin = std::chrono::steady_clock::now();
   fill(memory.data_ + kPackHeaderBytes);
+  memory.packing_s_ =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!dir.empty()) {
     const PackHeader header = make_pack_header(id, {memory.data(), memory.bytes()}, pool);
     std::memcpy(memory.data_, &header, sizeof(header));
@@ -152,6 +156,7 @@ PackMemory& PackMemory::operator=(PackMemory&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(mapped_, other.mapped_);
   std::swap(from_file_, other.from_file_);
+  std::swap(packing_s_, other.packing_s_);
   std::swap(path_, other.path_);
   std::swap(not_kept_, other.not_kept_);
   return *this;

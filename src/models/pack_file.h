@@ -41,6 +41,7 @@ class PackMemory {
   const std::string& path() const { return path_; }          // the file; "" when none is kept
   bool from_file() const { return from_file_; }              // it was there before
   const std::string& not_kept() const { return not_kept_; }  // why no file could be written
+  double packing_s() const { return packing_s_; }            // in `fill`, without the file
 
  private:
   // Maps the file and checks it. kNotFound: there is none; other errors: why it is not used.
@@ -50,6 +51,7 @@ class PackMemory {
   uint8_t* data_ = nullptr;
   size_t mapped_ = 0;
   bool from_file_ = false;
+  double packing_s_ = 0;
   std::string path_, not_kept_;
 };
 

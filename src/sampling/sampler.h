@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/lazy_vector.h"
 #include "kernels/kernels.h"
 #include "sampling/params.h"
 
@@ -48,8 +49,8 @@ class Sampler {
   int32_t choose(const SamplingInput& input);
 
   const KernelTable* kernels_;
-  std::vector<float> probabilities_;  // [vocab]
-  std::vector<int32_t> counts_;       // [vocab], zero between calls
+  LazyVector<float> probabilities_;  // [vocab]
+  LazyVector<int32_t> counts_;       // [vocab], zero between calls
   std::vector<Candidate> candidates_;
   std::vector<float> raw_;  // logits before penalties
 };
