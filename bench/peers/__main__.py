@@ -5,7 +5,8 @@
     python bench/peers report MACHINE
 
 `measure` (a forward pass at a time) and `served` (users of a server) add rows to
-bench/results/MACHINE.json, in place of older ones of the same test, and then do what `report` does: write the section of bench/results/MACHINE.md and the pictures in
+bench/results/MACHINE.json, in place of older ones of the same test, and then do what `report` does:
+write the section of bench/results/MACHINE.md and the pictures in
 docs/images. Needs bench/requirements.txt and a build of wok. docs/performance.md says more.
 """
 
@@ -136,16 +137,17 @@ def main() -> None:
     here = machine.describe(wok.kernels(args.wok))
     results = load(here["slug"])
     results["machine"] = here
+    commit = wok.source_commit(ROOT)
     for model in args.models:
         name, path = models.resolve(ROOT, args.wok, model, os.path.join(args.folder, "models"))
         if args.command == "served":
-            setting = programs.Setting(args.wok, args.llama_server, path, args.threads, args.limit_s,
-                                       args.folder)
-            served.measure(setting, name, args.loads, args.programs, args.rounds,
-                           wok.source_commit(ROOT), results, lambda: save(results))
+            setting = programs.Setting(args.wok, args.llama_server, path, args.threads,
+                                       args.limit_s, args.folder)
+            served.measure(setting, name, args.loads, args.programs, args.rounds, commit, results,
+                           lambda: save(results))
         else:
-            settings = measure.Settings(args.wok, args.threads, args.rounds, args.peers, args.folder,
-                                        wok.source_commit(ROOT))
+            settings = measure.Settings(args.wok, args.threads, args.rounds, args.peers,
+                                        args.folder, commit)
             turns = tests.turns(args.prompt, args.steps, args.batch, args.depth)
             measure.compare(settings, name, path, turns, results, lambda: save(results))
 

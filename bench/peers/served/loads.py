@@ -71,7 +71,7 @@ def make(name: str, seed: int, sizes: Sizes) -> Load:
     digits = name.lstrip("abcdefghijklmnopqrstuvwxyz")
     kind, count = name.removesuffix(digits), int(digits or 0)
     if kind not in MAKERS or (count > 0) != (kind in ("users", "decode")):
-        raise ValueError(f"no load {name!r}; loads are users1, users4, …, shared, arriving, decode16")
+        raise ValueError(f"no load {name!r}: usersN, shared, arriving or decodeN, N > 0")
     seed *= 1_000_000
     load = MAKERS[kind](count, seed, sizes)
     warm_words = sizes.words(PROMPT_TOKENS)

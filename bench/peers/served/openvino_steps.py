@@ -1,9 +1,9 @@
-"""OpenVINO GenAI under the same loads, without HTTP: its continuous batching pipeline, step by step.
+"""OpenVINO GenAI under the same loads, without HTTP: its continuous batching pipeline by steps.
 
     python -m served.openvino_steps FILE THREADS LOAD SEED LIMIT_S    (in bench/peers)
 
-Prints one JSON object. It samples greedily and its tokens are not turned into text. Prefix cache on,
-512 tokens a step at most; everything else is its default.
+Prints one JSON object. It samples greedily and its tokens are not turned into text. Prefix cache
+on, 512 tokens a step at most; everything else is its default.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Outcome:
 
 
 def wok(setting: Setting, load: str, seed: int) -> Outcome:
-    """As a user starts it. Without guesses for `decode`, whose steps are compared with a bench's."""
+    """As users start it. Without guesses for `decode`, whose steps a bench's are compared with."""
     flags = ["--speculate", "off"] if load.startswith("decode") else []
     return _http([setting.wok, "serve", setting.path, "--threads", str(setting.threads), *flags],
                  setting, load, seed, "wok")
@@ -54,15 +54,17 @@ def llama_cpp(setting: Setting, load: str, seed: int) -> Outcome:
     shape = loads.make(load, seed, loads.Sizes(loads.Sizes.FEW, loads.Sizes.MANY))
     return _http([setting.llama_server, "-m", setting.path, "-t", str(setting.threads),
                   "-np", str(shape.sequences), "-c",
-                  str(shape.sequences * shape.tokens_of_sequence)], setting, load, seed, "llama.cpp")
+                  str(shape.sequences * shape.tokens_of_sequence)],
+                 setting, load, seed, "llama.cpp")
 
 
 def openvino(setting: Setting, load: str, seed: int) -> Outcome:
     others = Others([])
     with open(os.path.join(setting.log_folder, "served_openvino.log"), "w") as log:
         done = subprocess.run(
-            [sys.executable, "-m", "served.openvino_steps", setting.path, str(setting.threads), load,
-             str(seed), str(setting.limit_s)], cwd=HERE, stdout=subprocess.PIPE, stderr=log, text=True)
+            [sys.executable, "-m", "served.openvino_steps", setting.path, str(setting.threads),
+             load, str(seed), str(setting.limit_s)],
+            cwd=HERE, stdout=subprocess.PIPE, stderr=log, text=True)
     if done.returncode != 0:
         raise PeerError(f"ended with code {done.returncode}")
     answer = json.loads(done.stdout)

@@ -5,39 +5,46 @@ from __future__ import annotations
 import statistics
 
 NOTE = """\
-`make bench-peers ARGS=--served` measured it ([how to repeat it](../../docs/performance.md)). wok and
-llama-server answer over HTTP on loopback, one chat completion a connection, streamed, temperature 1,
-`ignore_eos`; OpenVINO's pipeline is driven in its own process and samples greedily: its figures have no
-HTTP, no JSON, no text and no sampling in them, which flatters it. Each program is started afresh for
-a load, with its defaults and the same threads; llama-server with as many slots as the load needs.
-ITL is the time between two pieces of text of one stream. Bold: wok's figure where a peer's is better.
-`client` is the CPU time that the client took, in percent of one CPU; `others` what other processes
-took of all CPUs. Medians of the rounds. `—`: no value; `>`: cut at the load's time limit.
+`make bench-peers ARGS=--served` measured it ([how to repeat it](../../docs/performance.md)). wok
+and llama-server answer over HTTP on loopback, one chat completion a connection, streamed,
+temperature 1, `ignore_eos`. OpenVINO's pipeline is driven in its own process and samples greedily:
+its figures have no HTTP, no JSON, no text and no sampling in them, which flatters it. Each program
+is started afresh for a load, with its defaults and the same threads; llama-server with as many slots
+as the load needs. ITL is the time between two pieces of text of one stream. Bold: wok's figure where
+a peer's is better. `client` is the CPU time that the client took, in percent of one CPU; `others`
+what other processes took of all CPUs. Medians of the rounds. `—`: no value; `>`: cut at the load's
+time limit.
 """
 
 # Load kind: title, and columns as (head, figure, digits, whether more is better or None).
 TABLES = {
     "users": ("Short chats: prompts of 210 tokens, all different, 64 output tokens, closed loop", [
-        ("out tok/s", "output_tokens_per_s", 1, True), ("TTFT p50 ms", "ttft_p50_ms", 0, False),
-        ("p99", "ttft_p99_ms", 0, False), ("ITL p50 ms", "itl_p50_ms", 1, False),
-        ("p99", "itl_p99_ms", 1, False), ("max", "itl_max_ms", 0, False)]),
-    "shared": ("A shared prefix: 64 prompts of 2,000 tokens, 1,960 of them in common, 16 at a time, "
-               "16 output tokens", [
-        ("answered", "requests", 0, True), ("seconds", "seconds", 1, False),
-        ("out tok/s", "output_tokens_per_s", 1, True), ("TTFT p50 ms", "ttft_p50_ms", 0, False),
-        ("p99", "ttft_p99_ms", 0, False)]),
-    "arriving": ("Long prompts arrive: four streams of 800-token answers; after a while, every 2 s, a "
-                 "prompt of 3,980 tokens, four in all", [
-        ("alone: tok/s", "quiet_tokens_per_s", 1, True), ("ITL p50 ms", "quiet_itl_p50_ms", 1, False),
-        ("p99", "quiet_itl_p99_ms", 1, False), ("max", "quiet_itl_max_ms", 0, False),
-        ("during: tok/s", "busy_tokens_per_s", 1, True), ("ITL p50 ms", "busy_itl_p50_ms", 1, False),
-        ("p99", "busy_itl_p99_ms", 1, False), ("max", "busy_itl_max_ms", 0, False),
-        ("p99 / alone's p50", "busy_p99_over_quiet_p50", 2, False),
-        *((f"long {i} TTFT s", f"long{i}_ttft_s", 1, False) for i in (1, 2, 3, 4))]),
-    "decode": ("Decode of all users together, 210-token prompts, 256 output tokens: while each has its "
-               "first token and none its last", [
-        ("tok/s", "decode_tokens_per_s", 1, True), ("ITL p50 ms", "itl_p50_ms", 1, False),
-        ("depth", "depth", 0, None), ("`wok bench model` there", "bench_tokens_per_s", 1, None)]),
+        ("out tok/s", "output_tokens_per_s", 1, True),
+        ("TTFT p50 ms", "ttft_p50_ms", 0, False), ("p99", "ttft_p99_ms", 0, False),
+        ("ITL p50 ms", "itl_p50_ms", 1, False), ("p99", "itl_p99_ms", 1, False),
+        ("max", "itl_max_ms", 0, False)]),
+    "shared": (
+        "A shared prefix: 64 prompts of 2,000 tokens, 1,960 of them in common, 16 at a time, 16 "
+        "output tokens", [
+            ("answered", "requests", 0, True), ("seconds", "seconds", 1, False),
+            ("out tok/s", "output_tokens_per_s", 1, True),
+            ("TTFT p50 ms", "ttft_p50_ms", 0, False), ("p99", "ttft_p99_ms", 0, False)]),
+    "arriving": (
+        "Long prompts arrive: four streams of 800-token answers; after a while, every 2 s, a "
+        "prompt of 3,980 tokens, four in all", [
+            ("alone: tok/s", "quiet_tokens_per_s", 1, True),
+            ("ITL p50 ms", "quiet_itl_p50_ms", 1, False), ("p99", "quiet_itl_p99_ms", 1, False),
+            ("max", "quiet_itl_max_ms", 0, False),
+            ("during: tok/s", "busy_tokens_per_s", 1, True),
+            ("ITL p50 ms", "busy_itl_p50_ms", 1, False), ("p99", "busy_itl_p99_ms", 1, False),
+            ("max", "busy_itl_max_ms", 0, False),
+            ("p99 / alone's p50", "busy_p99_over_quiet_p50", 2, False),
+            *((f"long {i} TTFT s", f"long{i}_ttft_s", 1, False) for i in (1, 2, 3, 4))]),
+    "decode": (
+        "Decode of all users together, 210-token prompts, 256 output tokens: while each has its "
+        "first token and none its last", [
+            ("tok/s", "decode_tokens_per_s", 1, True), ("ITL p50 ms", "itl_p50_ms", 1, False),
+            ("depth", "depth", 0, None), ("`wok bench model` there", "bench_tokens_per_s", 1, None)]),
 }
 
 
@@ -90,7 +97,8 @@ def _table(title: str, columns: list[tuple], rows: list[dict]) -> list[str]:
     return lines
 
 
-def _cell(row: dict, peers: list[dict], figure: str, digits: int, is_more_better: bool | None) -> str:
+def _cell(row: dict, peers: list[dict], figure: str, digits: int,
+          is_more_better: bool | None) -> str:
     value = median(row, figure)
     if value is None:
         return "—"

@@ -71,7 +71,8 @@ def run(transport: Transport, load: Load, limit_s: float) -> list[Stream]:
     return streams
 
 
-def measure(transport: Transport, name: str, seed: int, limit_s: float) -> tuple[list[Stream], float]:
+def measure(transport: Transport, name: str, seed: int, limit_s: float
+            ) -> tuple[list[Stream], float]:
     """The streams of a load, and the CPU seconds that this process took for it."""
     def tokens(words: int) -> int:
         probe = Request(loads.prose(words, seed + 7), 2, 0)
