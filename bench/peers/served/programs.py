@@ -127,5 +127,5 @@ def _version(binary: str, name: str) -> str:
     if name == "wok":
         return "wok"  # Its row says which commit.
     done = subprocess.run([binary, "--version"], capture_output=True, text=True)
-    found = re.search(r"version: (.*)", done.stdout + done.stderr)
+    found = re.search(r"version: (\S+)", done.stdout + done.stderr)
     return f"llama-server {found[1] if found else 'of unknown version'}"

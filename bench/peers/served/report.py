@@ -10,10 +10,10 @@ and llama-server answer over HTTP on loopback, one chat completion a connection,
 temperature 1, `ignore_eos`. OpenVINO's pipeline is driven in its own process and samples greedily:
 its figures have no HTTP, no JSON, no text and no sampling in them, which flatters it. Each program
 is started afresh for a load, with its defaults and the same threads; llama-server with as many
-slots as the load needs. ITL is the time between two pieces of text of one stream. Bold: wok's figure
-where a peer's is better. `client` is the CPU time that the client took, in percent of one CPU;
-`others` what other processes took of all CPUs. Medians of the rounds. `—`: no value; `>`: cut at the
-load's time limit.
+slots as the load needs. ITL is the time between two pieces of text of one stream. Bold: wok's
+figure where a peer's is better. `client` is the CPU time that the client took, in percent of one
+CPU; `others` what other processes took of all CPUs. Medians of the rounds. `—`: no value; `>`: cut
+at the load's time limit.
 """
 
 # Load kind: title, and columns as (head, figure, digits, whether more is better or None).
