@@ -43,8 +43,9 @@ class Outcome:
 
 
 def wok(setting: Setting, load: str, seed: int) -> Outcome:
-    """As users start it. Without guesses for `decode`, whose steps a bench's are compared with."""
-    flags = ["--speculate", "off"] if load.startswith("decode") else []
+    """As users start it. But for `decode`, whose steps a bench's are compared with: without guesses,
+    and with prompts first, or the first users would be done before the last have begun."""
+    flags = ["--speculate", "off", "--itl-target-ms", "10000"] if load.startswith("decode") else []
     return _http([setting.wok, "serve", setting.path, "--threads", str(setting.threads), *flags],
                  setting, load, seed, "wok")
 
