@@ -10,7 +10,8 @@ help:
 	@echo "make lint    format, include direction, weak symbols, file length, clang-tidy"
 	@echo "make bench-peers"
 	@echo "             wok beside llama.cpp and OpenVINO on the same files; writes bench/results and"
-	@echo "             docs/images (ARGS=\"--models smollm2 --rounds 2 --steps 32\" measures less)"
+	@echo "             docs/images (ARGS=\"--models smollm2 --rounds 2 --steps 32\" measures less;"
+	@echo "             ARGS=--served puts users on the three as servers)"
 	@echo "make clean   remove build/ (pulled models stay; see wok rm)"
 	@echo "More: tools/dev.sh help"
 

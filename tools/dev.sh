@@ -8,7 +8,8 @@
 #   lint [--fast]    format, include direction, weak symbols, file length, clang-tidy (not --fast)
 #   sanitize         the tests under address+undefined and thread sanitizers, then the fuzz targets
 #   fuzz [RUNS]      build the fuzz targets and run each for RUNS inputs (default 20000)
-#   bench-peers [ARGS]  set up, build, fetch the peers, compare (ARGS as for `bench/peers measure`)
+#   bench-peers [ARGS]  set up, build, fetch the peers, compare (ARGS as for `bench/peers measure`;
+#                       after --served as for `bench/peers served`)
 #   help             this text
 #
 # JOBS=N sets how many compile at once (default: the CPUs this process may use).
@@ -192,11 +193,37 @@ fetch_peers() {
   echo "$want" >"$venv/stamp"
 }
 
+# llama-server, built here from the sources inside the pinned llama-cpp-python. That package's own
+# server answers one request at a time.
+fetch_llama_server() {
+  local folder=build/peers/llama-server sources=build/peers/llama.cpp pin
+  pin=$(grep '^llama-cpp-python==' bench/requirements.txt)
+  [[ -f $folder/stamp && $(cat "$folder/stamp") == "$pin" ]] && return
+  say "fetching and building llama-server; another quarter of an hour on two CPUs"
+  rm -rf "$folder" "$sources" && mkdir -p "$folder" "$sources/package"
+  build/peers/venv/bin/pip download --quiet --disable-pip-version-check --no-deps \
+      --no-binary llama-cpp-python --dest "$sources/package" "$pin" &&
+    tar -xzf "$sources"/package/*.tar.gz -C "$sources" --strip-components 3 \
+      --wildcards --no-wildcards-match-slash '*/vendor/llama.cpp' &&
+    cmake -S "$sources" -B "$folder" -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF \
+      -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_TESTS=OFF \
+      -DLLAMA_BUILD_EXAMPLES=OFF >"$folder/configure.log" 2>&1 &&
+    cmake --build "$folder" -j "$jobs" --target llama-server >"$folder/build.log" 2>&1 ||
+    die "llama-server could not be built (see above and $folder/*.log)"
+  echo "$pin" >"$folder/stamp"
+}
+
 cmd_bench_peers() {
   cmd_setup
   cmd_build release
   fetch_peers
-  build/peers/venv/bin/python bench/peers measure "$@"
+  if [[ ${1:-} == --served ]]; then
+    shift
+    fetch_llama_server
+    build/peers/venv/bin/python bench/peers served "$@"
+  else
+    build/peers/venv/bin/python bench/peers measure "$@"
+  fi
 }
 
 cmd_help() { sed -n '2,/^set -/{/^#/s/^# \{0,1\}//p}' tools/dev.sh; }

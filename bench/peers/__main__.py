@@ -1,10 +1,12 @@
 """wok beside llama.cpp and OpenVINO GenAI: the same files, the same threads, turn by turn.
 
     python bench/peers measure [--models M,M,…] [--threads N] [--rounds N] [--depth N,N,…] …
-    python bench/peers report
+    python bench/peers served [--models M,M,…] [--loads L,L,…] [--programs P,P,…] [--rounds N] …
+    python bench/peers report MACHINE
 
-`measure` adds rows to bench/results/MACHINE.json, in place of older ones of the same test, and then
-does what `report` does: write the section of bench/results/MACHINE.md and the pictures in
+`measure` (a forward pass at a time) and `served` (users of a server) add rows to
+bench/results/MACHINE.json, in place of older ones of the same test, and then do what `report` does:
+write the section of bench/results/MACHINE.md and the pictures in
 docs/images. Needs bench/requirements.txt and a build of wok. docs/performance.md says more.
 """
 
@@ -22,6 +24,9 @@ import report
 import summary
 import tests
 import wok
+from served import measure as served
+from served import programs
+from served import report as served_report
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RESULTS = os.path.join(ROOT, "bench", "results")
@@ -44,7 +49,6 @@ def parse() -> argparse.Namespace:
                           f"(default: {','.join(models.DEFAULT)})")
     run.add_argument("--peers", type=words, default=list(measure.PEERS), metavar="P,P,…",
                      help=f"default: {','.join(measure.PEERS)}")
-    run.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     run.add_argument("--rounds", type=int, default=3)
     run.add_argument("--prompt", type=int, default=512, help="tokens; 0: no prefill")
     run.add_argument("--steps", type=int, default=128, help="of a decode")
@@ -52,14 +56,29 @@ def parse() -> argparse.Namespace:
                      help="sequences that decode together (default: 1,2,4,8,16,32)")
     run.add_argument("--depth", type=numbers, default=[0, 2048, 8192], metavar="N,N,…",
                      help="positions in the cache, one sequence beyond 0 (default: 0,2048,8192)")
-    run.add_argument("--wok", default=wok.default_binary(ROOT), help="the wok program")
-    run.add_argument("--folder", default=os.path.join(ROOT, "build", "peers"),
-                     help="where files of random weights and logs are kept")
+    load = commands.add_parser("served", help="put served loads on, then write the report")
+    load.add_argument("--models", type=words, default=["smollm2"], metavar="M,M,…",
+                      help="as for measure (default: smollm2)")
+    load.add_argument("--loads", type=words, default=served.LOADS, metavar="L,L,…",
+                      help=f"usersN, shared, arriving, decodeN (default: {','.join(served.LOADS)})")
+    load.add_argument("--programs", type=words, default=list(programs.PROGRAMS), metavar="P,P,…",
+                      help=f"default: {','.join(programs.PROGRAMS)}")
+    load.add_argument("--rounds", type=int, default=1)
+    load.add_argument("--limit-s", type=float, default=600, help="of one load on one program")
+    load.add_argument("--llama-server", default=os.path.join(
+        ROOT, "build", "peers", "llama-server", "bin", "llama-server"))
+    for command in (run, load):
+        command.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+        command.add_argument("--wok", default=wok.default_binary(ROOT), help="the wok program")
+        command.add_argument("--folder", default=os.path.join(ROOT, "build", "peers"),
+                             help="where files of random weights and logs are kept")
     written = commands.add_parser("report", help="write the report of what is measured")
     written.add_argument("slug", help="the machine: the results file's name without .json")
     args = parser.parse_args()
     if args.command == "measure" and set(args.peers) - set(measure.PEERS):
         parser.error(f"peers are {', '.join(measure.PEERS)}")
+    if args.command == "served" and set(args.programs) - set(programs.PROGRAMS):
+        parser.error(f"programs are {', '.join(programs.PROGRAMS)}")
     return args
 
 
@@ -103,6 +122,7 @@ def write_report(results: dict) -> None:
         with open(path) as file:
             text = file.read()
     part = report.section(results, [f"../../docs/images/{name}" for name in pictures])
+    part = "\n".join(filter(None, [part, served_report.section(results)]))
     with open(path, "w") as file:
         file.write(report.insert(text, part))
     print(f"wrote {os.path.relpath(path, ROOT)}")
@@ -114,15 +134,22 @@ def main() -> None:
         write_report(load(args.slug))
         return
     os.makedirs(args.folder, exist_ok=True)
-    settings = measure.Settings(args.wok, args.threads, args.rounds, args.peers, args.folder,
-                                wok.source_commit(ROOT))
-    turns = tests.turns(args.prompt, args.steps, args.batch, args.depth)
     here = machine.describe(wok.kernels(args.wok))
     results = load(here["slug"])
     results["machine"] = here
+    commit = wok.source_commit(ROOT)
     for model in args.models:
         name, path = models.resolve(ROOT, args.wok, model, os.path.join(args.folder, "models"))
-        measure.compare(settings, name, path, turns, results, lambda: save(results))
+        if args.command == "served":
+            setting = programs.Setting(args.wok, args.llama_server, path, args.threads,
+                                       args.limit_s, args.folder)
+            served.measure(setting, name, args.loads, args.programs, args.rounds, commit, results,
+                           lambda: save(results))
+        else:
+            settings = measure.Settings(args.wok, args.threads, args.rounds, args.peers,
+                                        args.folder, commit)
+            turns = tests.turns(args.prompt, args.steps, args.batch, args.depth)
+            measure.compare(settings, name, path, turns, results, lambda: save(results))
 
 
 if __name__ == "__main__":

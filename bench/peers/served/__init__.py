@@ -1,0 +1,1 @@
+"""What users of a server see: the same loads on wok and on its peers."""
