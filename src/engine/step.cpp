@@ -37,7 +37,11 @@ bool EngineImpl::take_inbox() {
 
 void EngineImpl::loop() {
   while (take_inbox()) {
-    const auto plan = add_drafts(scheduler_.plan(budget_.prefill_tokens(scheduler_.decoding())));
+    const int32_t decodes = scheduler_.decoding();
+    const int32_t prompts = scheduler_.running() - decodes + scheduler_.waiting();
+    const double decode_ms = draft_budget_.step_ms(decodes);
+    const auto plan =
+        add_drafts(scheduler_.plan(budget_.prefill_tokens(decodes, decode_ms, prompts)));
     if (!plan.empty()) step(plan);
     publish_stats();
     // Events after the numbers: whoever has seen a request end finds it counted.
@@ -198,9 +202,7 @@ void EngineImpl::step(std::span<const ScheduledChunk> plan) {
   for (const SampledRows& outcome : outcomes_) deliver(outcome);
   const double step_ms = static_cast<double>(monotonic_ns() - begin) * 1e-6;
   if (prefill == 0) draft_budget_.record(decodes + drafts, step_ms);
-  // What the step would have taken without its drafts.
-  const double without = draft_budget_.step_ms(decodes) / draft_budget_.step_ms(decodes + drafts);
-  budget_.record(decodes, prefill, drafts > 0 ? without * step_ms : step_ms);
+  budget_.record(decodes > 0 ? draft_budget_.step_ms(decodes + drafts) : 0, prefill, step_ms);
 }
 
 void EngineImpl::publish_stats() {
