@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/outbox.h"
 #include "engine/step_budget.h"
+#include "kv/page_fault_ahead.h"
 #include "models/model.h"
 #include "sampling/sampler.h"
 #include "scheduler/scheduler.h"
@@ -71,6 +72,7 @@ class EngineImpl final : public Engine {
   const int32_t context_tokens_;
   std::unique_ptr<ComputePool> pool_;
   PageMemory memory_;
+  PageFaultAhead fault_ahead_{memory_};
   PageCache cache_;
   Scheduler scheduler_;
   Workspace workspace_;

@@ -42,6 +42,7 @@ void EngineImpl::loop() {
     const double decode_ms = draft_budget_.step_ms(decodes);
     const auto plan =
         add_drafts(scheduler_.plan(budget_.prefill_tokens(decodes, decode_ms, prompts)));
+    fault_ahead_.follow(cache_.used_pages());
     if (!plan.empty()) step(plan);
     publish_stats();
     // Events after the numbers: whoever has seen a request end finds it counted.

@@ -40,9 +40,7 @@ class StepBudget {
     return std::max(least, std::min(fair, kFluentMs));
   }
 
-  // Prefill always gets on: at a great depth a step pays for reading all keys and values whether it
-  // computes one token or a few.
-  static constexpr int32_t kMin = 4;
+  static constexpr int32_t kMin = 2;  // prefill always gets on
   static constexpr double kLeast = 0.4;
   static constexpr double kFluentMs = 50;
   static constexpr double kLeastShare = 0.1;

@@ -17,8 +17,8 @@ TEST(StepBudget, TakesAllThereIsWithoutDecodes) {
 }
 
 TEST(StepBudget, BeginsCarefullyBeforeAnythingIsKnown) {
-  EXPECT_EQ(StepBudget(512, 0).prefill_tokens(4, 10, 1), 4);
-  EXPECT_EQ(learned().prefill_tokens(4, 0, 1), 4);
+  EXPECT_EQ(StepBudget(512, 0).prefill_tokens(4, 10, 1), 2);
+  EXPECT_EQ(learned().prefill_tokens(4, 0, 1), 2);
 }
 
 TEST(StepBudget, OnePromptBesideManyStreamsDisturbsThemLittle) {
@@ -33,13 +33,13 @@ TEST(StepBudget, ManyPromptsGetTheirShareOfAStepThatStaysFluent) {
 
 TEST(StepBudget, KeepsTheTargetItWasGiven) {
   EXPECT_EQ(learned(30).prefill_tokens(1, 10, 15), 40);
-  EXPECT_EQ(learned(5).prefill_tokens(1, 10, 15), 4);
+  EXPECT_EQ(learned(5).prefill_tokens(1, 10, 15), 2);
 }
 
 TEST(StepBudget, AStepFasterThanItsDecodesLeavesACost) {
   StepBudget budget(512, 0);
   budget.record(10, 10, 8);
-  EXPECT_GT(budget.prefill_tokens(4, 10, 1), 4);
+  EXPECT_GT(budget.prefill_tokens(4, 10, 1), 2);
   EXPECT_LT(budget.prefill_tokens(4, 10, 1), 512);
 }
 

@@ -126,6 +126,7 @@ int32_t PageCache::allocate() {
   } else {
     return -1;
   }
+  used_pages_ = std::max(used_pages_, page + 1);
   entries_[page].references = 1;
   entries_[page].children = 0;
   return page;

@@ -48,6 +48,8 @@ class PageCache {
   int32_t free_pages() const { return free_count_; }
   int32_t cached_pages() const { return cached_count_; }
   int32_t held_pages() const { return pages() - free_count_ - cached_count_; }
+  // Pages [0, used_pages()) are or have been in use: free ones come lowest first.
+  int32_t used_pages() const { return used_pages_; }
   // What allocate() could give.
   int32_t available() const { return free_count_ + cached_count_; }
 
@@ -84,7 +86,7 @@ class PageCache {
   std::vector<Entry> entries_;
   std::vector<int32_t> free_;     // stack; free_count_ are in use
   std::vector<int32_t> buckets_;  // heads of chains by key
-  int32_t free_count_ = 0, cached_count_ = 0;
+  int32_t free_count_ = 0, cached_count_ = 0, used_pages_ = 0;
   int32_t oldest_ = -1, newest_ = -1;
   uint64_t clock_ = 0;
 };

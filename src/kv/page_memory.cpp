@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -37,6 +39,17 @@ PageMemory& PageMemory::operator=(PageMemory&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   return *this;
+}
+
+void PageMemory::populate(int32_t first, int32_t count) const {
+#ifdef MADV_POPULATE_WRITE
+  const auto step = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t begin = shape_.page_bytes() * static_cast<size_t>(first) / step * step;
+  const size_t end = std::min(bytes_, shape_.page_bytes() * static_cast<size_t>(first + count));
+  ::madvise(data_ + begin, end - begin, MADV_POPULATE_WRITE);  // Linux before 5.14: refused
+#else
+  (void)first, (void)count;
+#endif
 }
 
 PageMemory::~PageMemory() {

@@ -40,6 +40,9 @@ class PageMemory {
         2 * shape_.half_bytes() * (static_cast<size_t>(layer) * shape_.kv_heads + kv_head);
     return {data_, shape_.page_bytes(), offset, offset + shape_.half_bytes()};
   }
+  // Has the system supply and clear the memory of pages [first, first + count) now, where it can;
+  // else that happens as they are first written.
+  void populate(int32_t first, int32_t count) const;
 
  private:
   KvShape shape_;

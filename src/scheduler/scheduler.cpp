@@ -157,23 +157,60 @@ void Scheduler::enter_tree(Sequence& s, int32_t from, int32_t to, bool ready) {
   }
 }
 
+// Computes up to `budget` tokens of the sequence from position `begin` on; takes them off the
+// budget. The position where they end; `begin` when there is nothing to compute or no page.
+int32_t Scheduler::extend_prefill(Sequence& s, int32_t begin, int32_t& budget) {
+  const int32_t end_of_part = begin < s.prompt_tokens ? s.prompt_tokens : s.length();
+  int32_t end = std::min(end_of_part, begin + budget);
+  // To a page's end where the budget reaches one: whole pages are ready for others sooner.
+  const int32_t page_end = end / kPageTokens * kPageTokens;
+  if (end < s.length() && page_end > begin) end = page_end;
+  if (end <= begin || !grow(s, end)) return begin;  // pages come back when others finish
+  // Also the page the chunk ends in, when all its tokens are known: whoever wants it waits for it.
+  enter_tree(s, s.tree_pages, std::min(s.pages_for(end), s.length() / kPageTokens), false);
+  budget -= end - begin;
+  return end;
+}
+
 void Scheduler::plan_prefill(Sequence& s, int32_t& budget) {
   if (!adopt_prefix(s) || budget <= 0) return;
-  const int32_t end_of_part = s.computed < s.prompt_tokens ? s.prompt_tokens : s.length();
-  int32_t count = std::min(end_of_part - s.computed, budget);
-  // To a page's end where the budget reaches one: whole pages are ready for others sooner.
-  const int32_t page_end = (s.computed + count) / kPageTokens * kPageTokens;
-  if (s.computed + count < s.length() && page_end > s.computed) count = page_end - s.computed;
-  if (!grow(s, s.computed + count)) return;  // pages come back when others finish
+  const int32_t end = extend_prefill(s, s.computed, budget);
+  if (end == s.computed) return;
   if (!s.counted_cached) {
     s.counted_cached = true;
     query_tokens_ += s.prompt_tokens;
   }
-  const int32_t end = s.computed + count;
-  plan_.push_back({&s, s.computed, count, end == s.length()});
-  // Also the page the chunk ends in, when all its tokens are known: whoever wants it waits for it.
-  enter_tree(s, s.tree_pages, std::min(s.pages_for(end), s.length() / kPageTokens), false);
-  budget -= count;
+  plan_.push_back({&s, s.computed, end - s.computed, end == s.length()});
+}
+
+// The longest-standing prompt takes half of the budget first, so that it always gets on; those
+// behind it, which may be short, share the other half; what they leave is the first one's again.
+void Scheduler::plan_prefills(int32_t budget) {
+  const size_t first = plan_.size();
+  int32_t kept = 0;
+  for (Sequence* s : running_) {
+    if (s->decoding()) continue;
+    const bool leads = plan_.size() == first && kept == 0;
+    if (leads) kept = budget / 2;
+    int32_t part = leads ? budget - kept : budget;
+    const int32_t before = part;
+    plan_prefill(*s, part);
+    budget -= before - part;
+  }
+  while (!waiting_.empty() && budget > 0) {
+    Sequence* s = waiting_.front();
+    if (!try_admit(*s)) break;
+    waiting_.erase(waiting_.begin());
+    plan_prefill(*s, budget);
+  }
+  if (kept == 0 || budget == 0 || plan_.size() == first) return;
+  ScheduledChunk& chunk = plan_[first];
+  Sequence& s = *chunk.sequence;
+  const int32_t begin = chunk.begin + chunk.count;
+  // A chunk is of a prompt or of an output, never of both.
+  if (begin == s.length() || (chunk.of_prompt() && begin >= s.prompt_tokens)) return;
+  chunk.count = extend_prefill(s, begin, budget) - chunk.begin;
+  chunk.wants_logits = chunk.begin + chunk.count == s.length();
 }
 
 std::span<const ScheduledChunk> Scheduler::plan(int32_t prefill_tokens) {
@@ -184,17 +221,8 @@ std::span<const ScheduledChunk> Scheduler::plan(int32_t prefill_tokens) {
     if (s->decoding()) plan_decode(*s);
     if (i < running_.size() && running_[i] == s) ++i;
   }
-  int32_t budget =
-      std::min(prefill_tokens, options_.step_tokens - static_cast<int32_t>(plan_.size()));
-  for (Sequence* s : running_) {
-    if (!s->decoding()) plan_prefill(*s, budget);
-  }
-  while (!waiting_.empty() && budget > 0) {
-    Sequence* s = waiting_.front();
-    if (!try_admit(*s)) break;
-    waiting_.erase(waiting_.begin());
-    plan_prefill(*s, budget);
-  }
+  plan_prefills(
+      std::min(prefill_tokens, options_.step_tokens - static_cast<int32_t>(plan_.size())));
   if (plan_.empty() && !running_.empty()) {
     // Every running sequence waits for pages that only another can give: the youngest steps back.
     Sequence* youngest = running_.back();

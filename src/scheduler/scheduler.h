@@ -5,10 +5,11 @@
 // and a preempted sequence computes its tokens again in the form they had.
 //
 // A step takes every decoding sequence first, then prefill chunks in order of admission within a
-// token budget, then admits waiting ones (priority, then arrival). A sequence is admitted when its
-// prompt and a first stretch of output have pages; beyond that it competes for them, and when none
-// is left the youngest running one is preempted: its pages go back to the tree, it waits at the
-// front, and what the tree still has is not computed again.
+// token budget, then admits waiting ones (priority, then arrival). The first prompt leaves half of
+// the budget to those behind it: a short one does not wait for a long one's end. A sequence is
+// admitted when its prompt and a first stretch of output have pages; beyond that it competes for
+// them, and when none is left the youngest running one is preempted: its pages go back to the tree,
+// it waits at the front, and what the tree still has is not computed again.
 //
 // A prefill page enters the tree when its first token is planned and becomes readable when its last
 // one is computed. A sequence whose next page another one is computing waits for it: requests with
@@ -79,7 +80,9 @@ class Scheduler {
  private:
   bool try_admit(Sequence& s);
   bool adopt_prefix(Sequence& s);
+  void plan_prefills(int32_t budget);
   void plan_prefill(Sequence& s, int32_t& budget);
+  int32_t extend_prefill(Sequence& s, int32_t begin, int32_t& budget);
   void plan_decode(Sequence& s);
   bool grow(Sequence& s, int32_t tokens);
   bool may_take_page(const Sequence& s) const;
