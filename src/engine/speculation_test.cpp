@@ -203,9 +203,14 @@ TEST_F(SpeculationTest, MixedSequencesSideBySide) {
 
 TEST_F(SpeculationTest, PreemptionAndAFullPool) {
   std::vector<Request> requests;
-  for (uint32_t i = 0; i < 4; ++i) requests.push_back(greedy(prompt(40, 20 + i), 180));
-  const EngineStats stats = expect_same(
-      requests, {.context_tokens = 256, .kv_bytes = pages_bytes(24), .max_sequences = 4});
+  for (uint32_t i = 0; i < 4; ++i) requests.push_back(greedy(prompt(40, 20 + i), 700));
+  // Prompts do not wait for one another by the clock: two that run together need 94 pages.
+  EngineOptions options;
+  options.context_tokens = 768;
+  options.kv_bytes = pages_bytes(60);
+  options.max_sequences = 4;
+  options.itl_target_ms = 1e6;
+  const EngineStats stats = expect_same(requests, options);
   EXPECT_GT(stats.preemptions, 0u);
   EXPECT_GT(stats.accepted_draft_tokens, 0u);
 }

@@ -31,18 +31,19 @@ class StepBudget {
   }
 
  private:
-  // Those who wait get the time of a step that is their share of all, so that a few streams cannot
-  // keep many waiting, but a stream stays fluent to read; a lone prompt beside many streams gets
+  // The more wait beside few streams, the more of a step is theirs, so that a few streams cannot
+  // keep many waiting, while a stream stays fluent to read. A lone prompt beside many streams gets
   // kLeast, which leaves room for a machine's own jitter.
   static double automatic_ms(int32_t decodes, double decode_ms, int32_t prompts) {
     const double least = (1 + kLeast) * decode_ms;
-    const double fair = (1 + static_cast<double>(prompts) / decodes) * decode_ms;
-    return std::max(least, std::min(fair, kFluentMs));
+    const double each = static_cast<double>(prompts) / decodes;
+    return std::max(least, std::min((1 + kShare * each * each) * decode_ms, kFluentMs));
   }
 
   static constexpr int32_t kMin = 2;  // prefill always gets on
   static constexpr double kLeast = 0.4;
-  static constexpr double kFluentMs = 50;
+  static constexpr double kFluentMs = 45;
+  static constexpr double kShare = 4;  // decode steps for prompts when as many wait as stream
   static constexpr double kLeastShare = 0.1;
   static constexpr double kNew = 0.2;  // weight of the newest step
 

@@ -26,8 +26,8 @@ TEST(StepBudget, OnePromptBesideManyStreamsDisturbsThemLittle) {
 }
 
 TEST(StepBudget, ManyPromptsGetTheirShareOfAStepThatStaysFluent) {
-  EXPECT_EQ(learned().prefill_tokens(4, 10, 4), 20);   // as long as the decodes
-  EXPECT_EQ(learned().prefill_tokens(1, 10, 15), 80);  // up to 50 ms
+  EXPECT_EQ(learned().prefill_tokens(4, 10, 2), 20);   // as long as the decodes
+  EXPECT_EQ(learned().prefill_tokens(1, 10, 15), 70);  // up to 45 ms
   EXPECT_EQ(learned().prefill_tokens(1, 60, 15), 48);  // a step that is longer anyway: 0.4 x 60 ms
 }
 

@@ -122,7 +122,7 @@ Result<GgufValue> GgufParser::read_value(uint32_t type, const std::string& key) 
     }
     case kArray: {
       WOK_TRY(array, read_array(key));
-      return GgufValue(std::move(array));
+      return GgufValue(array);
     }
     default:
       return broken("'{}' has unknown value type {}", key, type);
@@ -236,9 +236,9 @@ Status GgufParser::parse(GgufFile& file, bool with_values) {
     }
     // Split bookkeeping belongs to each part; everything else to the first.
     if (with_values)
-      file.values_.emplace(key, std::move(value));
+      file.values_.emplace(key, value);
     else if (key.starts_with("split."))
-      file.values_.insert_or_assign(key, std::move(value));
+      file.values_.insert_or_assign(key, value);
   }
   const size_t first = file.tensors_.size();
   std::vector<uint64_t> offsets;

@@ -84,7 +84,9 @@ struct Simd {
         _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
   }
   // v * 2^n, n whole.
-  static Float scale2(Float v, Float n) { return mul(v, pow2(n)); }
+  static Float scale2(Float v, Float n) {
+    return mul(v, pow2(n));
+  }
   static float reduce_add(Float v) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
