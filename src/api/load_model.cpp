@@ -36,8 +36,7 @@ Status load_template(const GgufFile& file, ServedModel& served) {
 }
 
 // Tokenizer and template.
-Status load_text(const GgufFile& file, ServedModel& served) {
-  WOK_TRY(data, read_tokenizer_data(file));
+Status load_text(const GgufFile& file, TokenizerData data, ServedModel& served) {
   WOK_TRY(tokenizer, Tokenizer::create(std::move(data)));
   served.tokenizer = std::move(tokenizer);
   if (served.tokenizer->vocab_size() > served.info.vocab) {
@@ -61,10 +60,12 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
                                .count();
   WOK_TRY(info, read_model_info(*file));
   served->info = std::move(info);
+  // A tokenizer that wok does not know is refused before any weight is packed.
+  WOK_TRY(data, read_tokenizer_data(*file));
   // The text side takes as long as the weights do, on one thread: beside them, where the system
   // gives another thread, else when its result is asked for.
   std::future<Status> text = std::async(std::launch::async | std::launch::deferred,
-                                        [&] { return load_text(*file, *served); });
+                                        [&] { return load_text(*file, std::move(data), *served); });
   WOK_TRY(isa, choose_isa(options.isa));
   EngineOptions engine_options = options.engine;
   const int32_t threads = engine_options.threads;

@@ -156,9 +156,9 @@ struct Limits {
   double bytes_per_s, integer_per_s, float_per_s;
 
   static Limits of(const Roof& roof, int32_t threads) {
-    const double bf16 = roof.peak_gop_per_s("bf16", threads);
-    return {roof.read_gb_per_s("DRAM", threads) * 1e9, roof.peak_gop_per_s("int8", threads) * 1e9,
-            (bf16 > 0 ? bf16 : roof.peak_gop_per_s("fp32", threads)) * 1e9};
+    return {
+        roof.read_gb_per_s("DRAM", threads) * 1e9, roof.peak_gop_per_s("int8", threads) * 1e9,
+        std::max(roof.peak_gop_per_s("bf16", threads), roof.peak_gop_per_s("fp32", threads)) * 1e9};
   }
   double memory_s(const Work& w) const { return w.bytes / bytes_per_s; }
   double compute_s(const Work& w) const {

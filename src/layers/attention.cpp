@@ -78,7 +78,6 @@ void Attention::plan(const Batch& batch) {
     if (make_short(span, static_cast<int32_t>(s))) continue;
     const auto first = static_cast<int32_t>(tile_tokens_.size());
     for (int32_t t = span.query_begin; t < span.query_begin + span.query_len; ++t) {
-      token_parts_[t] = {};
       tile_tokens_.push_back(t);
     }
     add_tiles(span.page_table, first, span.query_len, kWhole);

@@ -65,10 +65,10 @@ class Attention {
   std::vector<int32_t> tile_tokens_;
   std::vector<Short> shorts_;
   struct TokenParts {
-    int64_t first = 0;   // its parts: [heads, splits, split_floats]
-    int32_t splits = 0;  // 0: whole
+    int64_t first = 0;  // its parts: [heads, splits, split_floats]
+    int32_t splits = 0;
   };
-  std::vector<TokenParts> token_parts_;  // one a token
+  std::vector<TokenParts> token_parts_;  // of the tokens of shorts_
   // Splits of a token and KV head that are not done yet; whoever brings it to 0 combines them.
   std::vector<std::atomic<int32_t>> open_splits_;
   LazyVector<float> parts_;

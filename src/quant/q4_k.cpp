@@ -26,14 +26,7 @@ void dequantize(const uint8_t* row, float* out, int64_t n) {
 
 void codes(const uint8_t* row, int64_t count, PackBlock* out) {
   for (; count > 0; --count, row += kBytes, out += 8) {
-    const float d = half_at(row), dmin = half_at(row + 2);
-    for (int s = 0; s < 8; ++s) {
-      const KScale k = k_scale(row + 4, s);
-      out[s].scale = d;
-      out[s].min = dmin;
-      out[s].scale_code[0] = k.scale;
-      out[s].min_code = k.min;
-    }
+    set_k_scales(row, out);
     for (int r = 0; r < 4; ++r) {
       uint8_t run[32];
       std::memcpy(run, row + 16 + 32 * r, sizeof(run));

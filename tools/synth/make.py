@@ -1,6 +1,6 @@
 """Writes a GGUF file with random weights in the true shape of a real model.
 
-    python tools/synth/make.py llama-3.2-1b /tmp/llama.gguf --type q4_k_m
+    python tools/synth/make.py llama-3.2-1b build/llama.gguf --type q4_k_m
 
 Such a file takes as long to compute, and as much memory, as the real one; what it says is
 nonsense. Memory: the largest tensor. See README.md beside this file.
