@@ -55,7 +55,7 @@ class SelfTest(unittest.TestCase):
         self.assertTrue(twice.endswith(report.END + "\n\n## After\n"))
 
     def test_a_message_is_one_line_without_folders(self) -> None:
-        self.assertEqual(worker.last_line("at\n cannot read 'some/folder/model.gguf'\n\n"),
+        self.assertEqual(worker.last_line("at\n cannot read '/some/folder/model.gguf'\n\n"),
                          "cannot read 'model.gguf'")
 
     def test_a_picture_is_xml_with_a_bar_a_value(self) -> None:
