@@ -18,7 +18,7 @@ function(wok_room name)
     target_compile_definitions(${name}_test PRIVATE WOK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     target_link_libraries(${name}_test PRIVATE wok_${name} ${ROOM_TEST_LIBS} GTest::gtest
                                                GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST
+    gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
                          PROPERTIES TIMEOUT 600)
   endif()
 endfunction()
