@@ -169,14 +169,21 @@ cmd_fuzz() {
 }
 
 cmd_sanitize() {
-  local failed=0 preset
+  local preset
+  local -a failed=()
   cmd_setup
   for preset in asan tsan; do
+    mkdir -p "build/$preset"
     # In a subshell, and chained by hand: errexit is off inside a condition.
-    (cmd_build "$preset" && run_ctest "$preset") || failed=1
+    (cmd_build "$preset" && run_ctest "$preset") 2>&1 | tee "build/$preset/sanitize.log" ||
+      failed+=("$preset")
   done
-  (cmd_fuzz) || failed=1
-  (( failed == 0 )) || die "a sanitizer build failed (see above)"
+  (cmd_fuzz) || failed+=(fuzz)
+  # What failed is said last, where it is seen: the targets after it print a lot.
+  for preset in "${failed[@]}"; do
+    [[ $preset == fuzz ]] || { say "$preset failed; the end of its output:"; tail -n 40 "build/$preset/sanitize.log" >&2; }
+  done
+  (( ${#failed[@]} == 0 )) || die "failed under sanitizers: ${failed[*]}"
 }
 
 # llama.cpp and OpenVINO GenAI, pinned, in build/peers/venv. llama.cpp is compiled here.
