@@ -122,22 +122,16 @@ EngineImpl::EngineImpl(const Model& model, const EngineOptions& options, int32_t
                   .step_tokens = options.token_budget,
                   .prefix_cache = options.prefix_cache},
                  cache_),
-      workspace_(model.config(), model.weights(), options.token_budget, options.max_sequences,
-                 most_logit_rows(options), pool_->threads()),
+      batch_(model, options.token_budget, options.max_sequences, most_logit_rows(options),
+             pool_->threads()),
       budget_(options.token_budget, options.itl_target_ms),
-      draft_budget_(options.draft_tokens + 1, options.draft_row_cost) {
+      draft_budget_(options.draft_tokens + 1, options.draft_row_cost),
+      pass_{.batch = {model, StepBudget::kPassTokens, StepBudget::kPassTokens,
+                      StepBudget::kPassTokens, pool_->threads()}} {
   for (int32_t i = 0; i < pool_->threads(); ++i) {
     samplers_.emplace_back(model.kernels(), model.config().vocab);
   }
-  const auto budget = static_cast<size_t>(options.token_budget);
-  tokens_.reserve(budget);
-  positions_.reserve(budget);
-  token_sequence_.reserve(budget);
-  logit_rows_.reserve(workspace_.max_logit_rows);
-  outcomes_.reserve(options.max_sequences);
-  spans_.reserve(options.max_sequences);
   shares_.reserve(options.max_sequences);
-  sampled_.resize(workspace_.max_logit_rows);
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }

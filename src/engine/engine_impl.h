@@ -14,11 +14,9 @@
 #include "engine/draft_lookup.h"
 #include "engine/engine.h"
 #include "engine/outbox.h"
+#include "engine/step_batch.h"
 #include "engine/step_budget.h"
 #include "kv/page_fault_ahead.h"
-#include "models/model.h"
-#include "sampling/sampler.h"
-#include "scheduler/scheduler.h"
 
 namespace wok {
 
@@ -29,14 +27,6 @@ struct ActiveRequest {
   std::vector<int32_t> stop_tokens;  // the request's and the model's: what min_tokens bars
   DraftLookup lookup;                // reserved when its first draft is looked for
   int64_t submitted_ns = 0, admitted_ns = 0, first_token_ns = 0;
-};
-
-// What a step brings a sequence whose logits it computed: tokens, in rows from first_row on.
-struct SampledRows {
-  ActiveRequest* active = nullptr;
-  int32_t first_row = 0;
-  int32_t tokens = 0;                         // at least 1; more when drafts were right
-  FinishReason finish = FinishReason::kNone;  // of the last of them
 };
 
 class EngineImpl final : public Engine {
@@ -57,11 +47,19 @@ class EngineImpl final : public Engine {
   bool take_inbox();
   void step(std::span<const ScheduledChunk> plan);
   std::span<const ScheduledChunk> add_drafts(std::span<const ScheduledChunk> plan);
-  void build_batch(std::span<const ScheduledChunk> plan);
-  void sample();
-  void sample_rows(SampledRows& outcome, Sampler& sampler);
+  bool passing() const { return pass_.layer >= 0; }
+  std::span<const ScheduledChunk> start_pass(std::span<const ScheduledChunk> plan, int32_t room);
+  void advance_pass(int64_t until_ns);
+  void end_pass();
+  void drop_pass();
+  void end_aborted(RequestId id);
+  void tell();
+  ActiveRequest& active_of(const Sequence& s) { return *active_.find(s.id)->second; }
+  void note_admission(std::span<const ScheduledChunk> chunks);
+  void sample(StepBatch& batch);
+  void sample_rows(StepBatch& batch, SampledRows& outcome, Sampler& sampler);
   FinishReason reason_to_end(const ActiveRequest& active) const;
-  void deliver(const SampledRows& outcome);
+  void deliver(const StepBatch& batch);
   void finish(ActiveRequest& active, FinishReason reason, const SampledToken* token);
   Event make_event(const ActiveRequest& active, const SampledToken* token,
                    int32_t tokens_after = 0) const;
@@ -75,19 +73,21 @@ class EngineImpl final : public Engine {
   PageFaultAhead fault_ahead_{memory_};
   PageCache cache_;
   Scheduler scheduler_;
-  Workspace workspace_;
+  StepBatch batch_;
   StepBudget budget_;
   DraftBudget draft_budget_;
   std::vector<Sampler> samplers_;  // one a worker
   Outbox outbox_;
 
-  // The batch under construction; arrays sized once.
-  std::vector<int32_t> tokens_, positions_, token_sequence_, logit_rows_;
-  std::vector<SequenceSpan> spans_;
-  int32_t exact_tokens_ = 0;
   std::vector<DraftShare> shares_;
-  std::vector<SampledRows> outcomes_;  // one a sequence that wants logits
-  std::vector<SampledToken> sampled_;  // [logit rows]
+  // Prompt chunks whose layers are computed a few beside each step (docs/adr/0012).
+  struct Pass {
+    StepBatch batch;
+    int32_t layer = -1;                   // the next one; -1: no pass
+    int64_t ns = 0, layer_ns = 0;         // of its layers so far; of the last one
+    int32_t waits = 0;                    // steps in a row that had no time for it
+    std::vector<RequestId> aborted = {};  // end with the pass
+  } pass_;
   std::unordered_map<RequestId, std::unique_ptr<ActiveRequest>> active_;  // step thread only
 
   mutable std::mutex inbox_mutex_;

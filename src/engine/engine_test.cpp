@@ -136,6 +136,57 @@ TEST_F(EngineTest, AbortEndsARequestInEveryState) {
   expect_pool_sums_up(*engine);
 }
 
+// With a target that nothing meets, every prompt beside a stream becomes a pass.
+TEST_F(EngineTest, PromptsComputedLayerByLayerBesideStreamsChangeNoTokens) {
+  std::vector<Request> requests;
+  for (uint32_t i = 0; i < 10; ++i) {
+    requests.push_back(request(prompt(static_cast<int32_t>(4 + 31 * i), i), 40, i));
+  }
+  auto engine = make({.max_sequences = 6, .itl_target_ms = 1e-3});
+  const Running stream = start(*engine, request(prompt(8, 77), 3000, 77));
+  stream.events->wait_for_tokens(3);
+  std::vector<Running> running;
+  for (const Request& r : requests) running.push_back(start(*engine, r));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(running[i].events->wait(), alone(requests[i])) << "request " << i;
+  }
+  engine->abort(stream.id);
+  stream.events->wait();
+  expect_pool_sums_up(*engine);
+}
+
+TEST_F(EngineTest, PreemptionBesideAPassChangesNoTokens) {
+  std::vector<Request> requests;
+  for (uint32_t i = 0; i < 6; ++i) requests.push_back(request(prompt(50, i), 300, i));
+  auto engine = make({.context_tokens = 512, .kv_bytes = pages_bytes(40), .itl_target_ms = 1e-3});
+  std::vector<Running> running;
+  for (const Request& r : requests) running.push_back(start(*engine, r));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(running[i].events->wait(), alone(requests[i])) << "request " << i;
+  }
+  EXPECT_GT(engine->stats().preemptions, 0u);
+  expect_pool_sums_up(*engine);
+}
+
+TEST_F(EngineTest, AbortInAPassLeavesTheOthersInItAlone) {
+  auto engine = make({.itl_target_ms = 1e-3});
+  const Running stream = start(*engine, request(prompt(8, 1), 3000, 1));
+  stream.events->wait_for_tokens(3);
+  for (uint32_t i = 0; i < 20; ++i) {
+    const Request kept = request(prompt(90, 100 + i), 6, i);
+    const Running aborted = start(*engine, request(prompt(900, 200 + i), 50, i));
+    const Running other = start(*engine, kept);
+    stream.events->wait_for_tokens(10 * (i + 1));
+    engine->abort(aborted.id);
+    aborted.events->wait();
+    EXPECT_NE(aborted.events->last().finish, FinishReason::kNone);
+    EXPECT_EQ(other.events->wait(), alone(kept));
+  }
+  engine->abort(stream.id);
+  stream.events->wait();
+  expect_pool_sums_up(*engine);
+}
+
 TEST_F(EngineTest, DestructionEndsEveryRequestWithAnEvent) {
   std::vector<Running> running;
   {

@@ -1,5 +1,7 @@
 #include "engine/outbox.h"
 
+#include "base/short_slices.h"
+
 namespace wok {
 
 Outbox::Outbox() : slots_(kSlots), thread_([this] { consume(); }) {}
@@ -42,6 +44,7 @@ void Outbox::flush() {
 }
 
 void Outbox::consume() {
+  ask_for_short_slices();
   uint32_t tail = 0;
   for (;;) {
     const uint32_t head = head_.load(std::memory_order_acquire);

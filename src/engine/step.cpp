@@ -24,64 +24,48 @@ bool EngineImpl::take_inbox() {
     scheduler_.add(&active->sequence);
     active_.emplace(active->sequence.id, std::move(active));
   }
-  const auto end = [this](ActiveRequest& active) { finish(active, FinishReason::kAbort, nullptr); };
-  for (const RequestId id : aborted) {
-    if (const auto it = active_.find(id); it != active_.end()) end(*it->second);
-  }
+  for (const RequestId id : aborted) end_aborted(id);
   if (stop_.load()) {
-    while (!active_.empty()) end(*active_.begin()->second);
+    drop_pass();
+    while (!active_.empty()) finish(*active_.begin()->second, FinishReason::kAbort, nullptr);
     outbox_.flush();
   }
   return !stop_.load();
 }
 
-void EngineImpl::loop() {
-  while (take_inbox()) {
-    const int32_t decodes = scheduler_.decoding();
-    const int32_t prompts = scheduler_.running() - decodes + scheduler_.waiting();
-    const double decode_ms = draft_budget_.step_ms(decodes);
-    const auto plan =
-        add_drafts(scheduler_.plan(budget_.prefill_tokens(decodes, decode_ms, prompts)));
-    fault_ahead_.follow(cache_.used_pages());
-    if (!plan.empty()) step(plan);
-    publish_stats();
-    // Events after the numbers: whoever has seen a request end finds it counted.
-    outbox_.flush();
+void EngineImpl::end_aborted(RequestId id) {
+  const auto it = active_.find(id);
+  if (it == active_.end()) return;
+  if (it->second->sequence.in_pass) {
+    pass_.aborted.push_back(id);
+  } else {
+    finish(*it->second, FinishReason::kAbort, nullptr);
   }
 }
 
-void EngineImpl::build_batch(std::span<const ScheduledChunk> plan) {
-  tokens_.clear();
-  positions_.clear();
-  token_sequence_.clear();
-  logit_rows_.clear();
-  outcomes_.clear();
-  spans_.clear();
-  const auto add = [this](const ScheduledChunk& chunk) {
-    const Sequence& s = *chunk.sequence;
-    const auto first = static_cast<int32_t>(tokens_.size());
-    for (int32_t p = chunk.begin; p < chunk.begin + chunk.count; ++p) {
-      tokens_.push_back(s.token_at(p));
-      positions_.push_back(p);
-      token_sequence_.push_back(static_cast<int32_t>(spans_.size()));
+void EngineImpl::loop() {
+  while (take_inbox()) {
+    const int64_t begin = monotonic_ns();
+    const int32_t decodes = scheduler_.decoding();
+    const double decode_ms = draft_budget_.step_ms(decodes);
+    const double target_ms = budget_.target_ms(decodes, decode_ms, scheduler_.prompts());
+    const PrefillShare share = budget_.share(decodes, decode_ms, target_ms);
+    auto plan = scheduler_.plan(share.tokens);
+    if (!passing()) plan = start_pass(plan, share.room);
+    plan = add_drafts(plan);
+    fault_ahead_.follow(cache_.used_pages());
+    if (!plan.empty()) step(plan);
+    tell();
+    if (passing()) {
+      advance_pass(decodes > 0 ? begin + static_cast<int64_t>(target_ms * 1e6) : INT64_MAX / 2);
     }
-    spans_.push_back({first, chunk.count, chunk.begin + chunk.count, s.pages.data()});
-    if (!chunk.wants_logits) return;
-    outcomes_.push_back({.active = active_.find(s.id)->second.get(),
-                         .first_row = static_cast<int32_t>(logit_rows_.size())});
-    // The last token's, and those of the drafts behind it.
-    for (int32_t i = chunk.count - 1 - s.drafted; i < chunk.count; ++i) {
-      logit_rows_.push_back(first + i);
-    }
-  };
-  for (const ScheduledChunk& chunk : plan) {
-    if (!chunk.of_prompt()) add(chunk);
   }
-  exact_tokens_ = static_cast<int32_t>(tokens_.size());
-  for (const ScheduledChunk& chunk : plan) {
-    if (chunk.of_prompt()) add(chunk);
-  }
-  if (!options_.fast_prefill) exact_tokens_ = static_cast<int32_t>(tokens_.size());
+}
+
+// Events after the numbers: whoever has seen a request end finds it counted.
+void EngineImpl::tell() {
+  publish_stats();
+  outbox_.flush();
 }
 
 FinishReason EngineImpl::reason_to_end(const ActiveRequest& active) const {
@@ -99,19 +83,19 @@ FinishReason EngineImpl::reason_to_end(const ActiveRequest& active) const {
 // Row by row, each with the tokens before it in the history, as if the steps had been taken one
 // after another: a draft is right when it is the very token that would have been sampled. So
 // speculation changes no token of a request, whatever its parameters.
-void EngineImpl::sample_rows(SampledRows& outcome, Sampler& sampler) {
-  ActiveRequest& active = *outcome.active;
-  Sequence& s = active.sequence;
+void EngineImpl::sample_rows(StepBatch& batch, SampledRows& outcome, Sampler& sampler) {
+  Sequence& s = *outcome.sequence;
+  const ActiveRequest& active = active_of(s);
   const int32_t vocab = model_.config().vocab;
   for (int32_t i = 0;; ++i) {
     const int64_t row = outcome.first_row + i;
-    SampledToken& out = sampled_[row];
+    SampledToken& out = batch.sampled[row];
     out = sampler.sample(
         {.params = &active.request.sampling,
          .tokens = s.tokens,
          .prompt_tokens = s.prompt_tokens,
          .stop_tokens = active.stop_tokens,
-         .logits = {workspace_.logits.data() + row * vocab, static_cast<size_t>(vocab)}});
+         .logits = {batch.workspace.logits.data() + row * vocab, static_cast<size_t>(vocab)}});
     s.tokens.push_back(out.token);
     outcome.tokens = i + 1;
     outcome.finish = reason_to_end(active);
@@ -120,9 +104,10 @@ void EngineImpl::sample_rows(SampledRows& outcome, Sampler& sampler) {
   }
 }
 
-void EngineImpl::sample() {
-  pool_->run(static_cast<int32_t>(outcomes_.size()),
-             [&](int32_t i, int32_t worker) { sample_rows(outcomes_[i], samplers_[worker]); });
+void EngineImpl::sample(StepBatch& batch) {
+  pool_->run(static_cast<int32_t>(batch.outcomes.size()), [&](int32_t i, int32_t worker) {
+    sample_rows(batch, batch.outcomes[i], samplers_[worker]);
+  });
 }
 
 // tokens_after: how many the sequence has already beyond the event's.
@@ -163,19 +148,28 @@ void EngineImpl::finish(ActiveRequest& active, FinishReason reason, const Sample
   in_flight_.fetch_sub(1);
 }
 
-void EngineImpl::deliver(const SampledRows& outcome) {
-  ActiveRequest& active = *outcome.active;
-  if (active.first_token_ns == 0) active.first_token_ns = monotonic_ns();
-  counters_.generated_tokens += static_cast<uint64_t>(outcome.tokens);
-  counters_.accepted_draft_tokens += static_cast<uint64_t>(outcome.tokens - 1);
-  for (int32_t i = 0; i < outcome.tokens; ++i) {
-    const SampledToken& token = sampled_[outcome.first_row + i];
-    const int32_t after = outcome.tokens - 1 - i;
-    if (after == 0 && outcome.finish != FinishReason::kNone) {
-      finish(active, outcome.finish, &token);
-    } else {
-      outbox_.push(active.request.sink.get(), make_event(active, &token, after));
+void EngineImpl::deliver(const StepBatch& batch) {
+  for (const SampledRows& outcome : batch.outcomes) {
+    ActiveRequest& active = active_of(*outcome.sequence);
+    if (active.first_token_ns == 0) active.first_token_ns = monotonic_ns();
+    counters_.generated_tokens += static_cast<uint64_t>(outcome.tokens);
+    counters_.accepted_draft_tokens += static_cast<uint64_t>(outcome.tokens - 1);
+    for (int32_t i = 0; i < outcome.tokens; ++i) {
+      const SampledToken& token = batch.sampled[outcome.first_row + i];
+      const int32_t after = outcome.tokens - 1 - i;
+      if (after == 0 && outcome.finish != FinishReason::kNone) {
+        finish(active, outcome.finish, &token);
+      } else {
+        outbox_.push(active.request.sink.get(), make_event(active, &token, after));
+      }
     }
+  }
+}
+
+void EngineImpl::note_admission(std::span<const ScheduledChunk> chunks) {
+  for (const ScheduledChunk& chunk : chunks) {
+    ActiveRequest& active = active_of(*chunk.sequence);
+    if (active.admitted_ns == 0) active.admitted_ns = monotonic_ns();
   }
 }
 
@@ -183,8 +177,6 @@ void EngineImpl::step(std::span<const ScheduledChunk> plan) {
   const int64_t begin = monotonic_ns();
   int32_t decodes = 0, prefill = 0, drafts = 0;
   for (const ScheduledChunk& chunk : plan) {
-    ActiveRequest& active = *active_.find(chunk.sequence->id)->second;
-    if (active.admitted_ns == 0) active.admitted_ns = begin;
     if (chunk.sequence->decoding()) {
       ++decodes;
       drafts += chunk.sequence->drafted;
@@ -192,15 +184,15 @@ void EngineImpl::step(std::span<const ScheduledChunk> plan) {
       prefill += chunk.count;
     }
   }
-  build_batch(plan);
-  model_.forward({tokens_, positions_, spans_, token_sequence_, logit_rows_, exact_tokens_},
-                 memory_, *pool_, workspace_);
-  sample();
+  if (prefill > 0) note_admission(plan);
+  batch_.build(plan, options_.fast_prefill);
+  model_.forward(batch_.view(), memory_, *pool_, batch_.workspace);
+  sample(batch_);
   scheduler_.commit();
   counters_.prompt_tokens += static_cast<uint64_t>(prefill);
   counters_.drafted_tokens += static_cast<uint64_t>(drafts);
   ++counters_.steps;
-  for (const SampledRows& outcome : outcomes_) deliver(outcome);
+  deliver(batch_);
   const double step_ms = static_cast<double>(monotonic_ns() - begin) * 1e-6;
   if (prefill == 0) draft_budget_.record(decodes + drafts, step_ms);
   budget_.record(decodes > 0 ? draft_budget_.step_ms(decodes + drafts) : 0, prefill, step_ms);

@@ -7,22 +7,39 @@
 
 namespace wok {
 
+struct PrefillShare {
+  int32_t tokens = 0;  // to plan
+  int32_t room = 0;    // that fit a step; more than these become a pass (docs/adr/0012)
+};
+
 class StepBudget {
  public:
+  // Fewer are not worth a pass over weights and keys.
+  static constexpr int32_t kPassTokens = 32;
+
   // target_ms: of a step with decodes; 0: follows from who waits (docs/adr/0007).
   StepBudget(int32_t max_tokens, double target_ms) : max_(max_tokens), target_ms_(target_ms) {}
 
   // decode_ms: what a step of these decodes alone takes, 0: unknown. prompts: requests that wait
   // for their first token.
-  int32_t prefill_tokens(int32_t decodes, double decode_ms, int32_t prompts) const {
-    if (decodes == 0) return max_;
-    if (decode_ms <= 0 || prefill_token_ms_ <= 0) return kMin;
-    const double target = target_ms_ > 0 ? target_ms_ : automatic_ms(decodes, decode_ms, prompts);
-    const double room = (target - decode_ms) / prefill_token_ms_;
-    return std::clamp(static_cast<int32_t>(std::min(room, 1e6)), kMin, max_);
+  double target_ms(int32_t decodes, double decode_ms, double prompts) const {
+    return target_ms_ > 0 || decodes == 0 ? target_ms_ : automatic_ms(decodes, decode_ms, prompts);
   }
 
-  // A step took step_ms, of which its decodes alone would have taken decode_ms.
+  PrefillShare share(int32_t decodes, double decode_ms, double target_ms) const {
+    if (decodes == 0) {
+      if (prefill_token_ms_ <= 0) return {max_, max_};
+      const double fits = std::min<double>(kLongestMs / prefill_token_ms_, max_);
+      const int32_t alone = std::min(std::max(static_cast<int32_t>(fits), kLeastAlone), max_);
+      return {alone, alone};
+    }
+    const bool known = decode_ms > 0 && prefill_token_ms_ > 0;
+    const double room = known ? std::max(target_ms - decode_ms, 0.0) / prefill_token_ms_ : 0;
+    const auto fits = static_cast<int32_t>(std::min<double>(room, max_));
+    return {std::min(std::max(fits, kPassTokens), max_), fits};
+  }
+
+  // A step took step_ms, of which its decodes alone would have taken decode_ms. A pass has none.
   void record(double decode_ms, int32_t prefill, double step_ms) {
     if (prefill == 0) return;
     const double each = std::max(step_ms - decode_ms, step_ms * kLeastShare) / prefill;
@@ -34,16 +51,17 @@ class StepBudget {
   // The more wait beside few streams, the more of a step is theirs, so that a few streams cannot
   // keep many waiting, while a stream stays fluent to read. A lone prompt beside many streams gets
   // kLeast, which leaves room for a machine's own jitter.
-  static double automatic_ms(int32_t decodes, double decode_ms, int32_t prompts) {
+  static double automatic_ms(int32_t decodes, double decode_ms, double prompts) {
     const double least = (1 + kLeast) * decode_ms;
-    const double each = static_cast<double>(prompts) / decodes;
-    return std::max(least, std::min((1 + kShare * each * each) * decode_ms, kFluentMs));
+    const double each = prompts / decodes;
+    return std::max(least, std::min((1 + each * each * each) * decode_ms, kFluentMs));
   }
 
-  static constexpr int32_t kMin = 2;  // prefill always gets on
-  static constexpr double kLeast = 0.4;
+  static constexpr double kLeast = 0.3;
   static constexpr double kFluentMs = 45;
-  static constexpr double kShare = 4;  // decode steps for prompts when as many wait as stream
+  // Of prefill alone: who arrives meanwhile waits for the step's end.
+  static constexpr double kLongestMs = 400;
+  static constexpr int32_t kLeastAlone = 64;
   static constexpr double kLeastShare = 0.1;
   static constexpr double kNew = 0.2;  // weight of the newest step
 

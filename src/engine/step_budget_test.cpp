@@ -12,35 +12,55 @@ StepBudget learned(double target_ms = 0) {
   return budget;
 }
 
-TEST(StepBudget, TakesAllThereIsWithoutDecodes) {
-  EXPECT_EQ(learned().prefill_tokens(0, 10, 1), 512);
+// Prefill tokens that a step has room for.
+int32_t room(const StepBudget& budget, int32_t decodes, double decode_ms, double prompts) {
+  return budget.share(decodes, decode_ms, budget.target_ms(decodes, decode_ms, prompts)).room;
 }
 
-TEST(StepBudget, BeginsCarefullyBeforeAnythingIsKnown) {
-  EXPECT_EQ(StepBudget(512, 0).prefill_tokens(4, 10, 1), 2);
-  EXPECT_EQ(learned().prefill_tokens(4, 0, 1), 2);
+TEST(StepBudget, TakesAllThereIsWithoutDecodesUnlessItLastsTooLong) {
+  EXPECT_EQ(StepBudget(512, 0).share(0, 0, 0).tokens, 512);
+  EXPECT_EQ(room(learned(), 0, 10, 1), 512);
+  StepBudget slow(512, 0);
+  slow.record(0, 100, 500);
+  EXPECT_EQ(room(slow, 0, 10, 1), 80);  // 400 ms
+  slow.record(0, 10, 500);
+  EXPECT_EQ(room(slow, 0, 10, 1), 64);
+  StepBudget small(48, 0);
+  small.record(0, 10, 500);
+  EXPECT_EQ(room(small, 0, 10, 1), 48);
+}
+
+TEST(StepBudget, BeforeAnythingIsKnownPromptsBesideStreamsAreAPass) {
+  EXPECT_EQ(room(StepBudget(512, 0), 4, 10, 1), 0);
+  EXPECT_EQ(room(learned(), 4, 0, 1), 0);
+}
+
+TEST(StepBudget, WhatHasNoRoomInAStepIsPlannedAsAPass) {
+  EXPECT_EQ(learned().share(8, 10, 13).tokens, StepBudget::kPassTokens);
+  EXPECT_EQ(learned().share(8, 10, 45).tokens, 70);
+  EXPECT_EQ(StepBudget(16, 0).share(8, 10, 13).tokens, 16);
 }
 
 TEST(StepBudget, OnePromptBesideManyStreamsDisturbsThemLittle) {
-  EXPECT_EQ(learned().prefill_tokens(8, 10, 1), 8);  // 0.4 x 10 ms
+  EXPECT_EQ(room(learned(), 8, 10, 1), 6);  // 0.3 x 10 ms
 }
 
 TEST(StepBudget, ManyPromptsGetTheirShareOfAStepThatStaysFluent) {
-  EXPECT_EQ(learned().prefill_tokens(4, 10, 2), 20);   // as long as the decodes
-  EXPECT_EQ(learned().prefill_tokens(1, 10, 15), 70);  // up to 45 ms
-  EXPECT_EQ(learned().prefill_tokens(1, 60, 15), 48);  // a step that is longer anyway: 0.4 x 60 ms
+  EXPECT_EQ(room(learned(), 4, 10, 4), 20);   // as long as the decodes
+  EXPECT_EQ(room(learned(), 1, 10, 15), 70);  // up to 45 ms
+  EXPECT_EQ(room(learned(), 1, 60, 15), 36);  // a step that is longer anyway: 0.3 x 60 ms
 }
 
 TEST(StepBudget, KeepsTheTargetItWasGiven) {
-  EXPECT_EQ(learned(30).prefill_tokens(1, 10, 15), 40);
-  EXPECT_EQ(learned(5).prefill_tokens(1, 10, 15), 2);
+  EXPECT_EQ(room(learned(30), 1, 10, 15), 40);
+  EXPECT_EQ(room(learned(5), 1, 10, 15), 0);
 }
 
 TEST(StepBudget, AStepFasterThanItsDecodesLeavesACost) {
   StepBudget budget(512, 0);
   budget.record(10, 10, 8);
-  EXPECT_GT(budget.prefill_tokens(4, 10, 1), 2);
-  EXPECT_LT(budget.prefill_tokens(4, 10, 1), 512);
+  EXPECT_GT(room(budget, 4, 10, 1), 2);
+  EXPECT_LT(room(budget, 4, 10, 1), 512);
 }
 
 }  // namespace

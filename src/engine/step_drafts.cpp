@@ -7,7 +7,7 @@ namespace wok {
 
 std::span<const ScheduledChunk> EngineImpl::add_drafts(std::span<const ScheduledChunk> plan) {
   // With so many sequences a step has rows enough, and beside a prefill its time is spoken for.
-  if (options_.speculation == Speculation::off ||
+  if (options_.speculation == Speculation::off || passing() ||
       static_cast<int32_t>(plan.size()) >= draft_budget_.max_rows() ||
       std::any_of(plan.begin(), plan.end(),
                   [](const ScheduledChunk& chunk) { return !chunk.sequence->decoding(); })) {

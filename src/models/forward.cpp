@@ -20,7 +20,19 @@ class Forward {
         tokens_(static_cast<int32_t>(batch.tokens.size())),
         compute_{&kernels, &pool, work.aligned_scratch(), work.scratch_stride} {}
 
-  void run() {
+  // What lasts from one layer to the next is in the workspace.
+  void run(int32_t first, int32_t end) {
+    if (first == 0) begin();
+    for (int32_t i = first; i < end; ++i) {
+      const LayerKind kind = c_.kinds.empty() ? LayerKind{} : c_.kinds[i];
+      attention_sublayer(w_.layers[i], i, kind);
+      feed_forward_sublayer(w_.layers[i]);
+    }
+    if (end == c_.layers) output();
+  }
+
+ private:
+  void begin() {
     embed();
     s_.rope.fill(compute_, batch_.positions);
     if (c_.rope_base_local > 0) s_.rope_local.fill(compute_, batch_.positions);
@@ -29,15 +41,8 @@ class Forward {
     s_.input.shape(kernels, tokens_, c_.embedding, batch_.exact_tokens);
     s_.attended.shape(kernels, tokens_, c_.heads * c_.head_dim, batch_.exact_tokens);
     s_.gated.shape(kernels, tokens_, c_.feed_forward, batch_.exact_tokens);
-    for (int32_t i = 0; i < c_.layers; ++i) {
-      const LayerKind kind = c_.kinds.empty() ? LayerKind{} : c_.kinds[i];
-      attention_sublayer(w_.layers[i], i, kind);
-      feed_forward_sublayer(w_.layers[i]);
-    }
-    output();
   }
 
- private:
   float* residual(int32_t row) { return s_.residual.data() + int64_t{row} * c_.embedding; }
 
   // A region that streams these matrices once and multiplies `rows` rows by them.
@@ -207,11 +212,17 @@ class Forward {
 
 void Model::forward(const Batch& batch, const PageMemory& memory, ComputePool& pool,
                     Workspace& workspace) const {
+  forward_layers(batch, memory, pool, workspace, 0, config_.layers);
+}
+
+void Model::forward_layers(const Batch& batch, const PageMemory& memory, ComputePool& pool,
+                           Workspace& workspace, int32_t first, int32_t end) const {
+  WOK_CHECK(0 <= first && first < end && end <= config_.layers, "layers that the model has");
   WOK_CHECK(static_cast<int32_t>(batch.tokens.size()) <= workspace.max_tokens &&
                 static_cast<int32_t>(batch.logit_rows.size()) <= workspace.max_logit_rows,
             "a batch fits the workspace");
   if (batch.tokens.empty()) return;
-  Forward(config_, weights_, *kernels_, batch, memory, pool, workspace).run();
+  Forward(config_, weights_, *kernels_, batch, memory, pool, workspace).run(first, end);
 }
 
 }  // namespace wok

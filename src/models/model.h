@@ -73,6 +73,10 @@ class Model {
   // in workspace.logits afterwards, [logit_rows, vocab].
   void forward(const Batch& batch, const PageMemory& memory, ComputePool& pool,
                Workspace& workspace) const;
+  // Layers [first, end) of it only. A pass is calls with the same batch and workspace from layer 0
+  // to the last; between them other batches may run in other workspaces.
+  void forward_layers(const Batch& batch, const PageMemory& memory, ComputePool& pool,
+                      Workspace& workspace, int32_t first, int32_t end) const;
 
  private:
   Model() = default;

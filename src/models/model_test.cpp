@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "tests/support/tiny_model.h"
@@ -55,8 +56,15 @@ class Bench {
       rows.push_back(first + p.count - 1);
       if (spans.size() <= outputs) exact = first + p.count;
     }
-    tiny_.model->forward({tokens, positions, spans, owner, rows, exact}, memory_, *tiny_.pool,
-                         work_);
+    const Batch batch{tokens, positions, spans, owner, rows, exact};
+    if (between_layers) {
+      for (int32_t i = 0; i < tiny_.model->config().layers; ++i) {
+        between_layers();
+        tiny_.model->forward_layers(batch, memory_, *tiny_.pool, work_, i, i + 1);
+      }
+    } else {
+      tiny_.model->forward(batch, memory_, *tiny_.pool, work_);
+    }
     std::vector<std::vector<float>> out;
     const auto vocab = static_cast<size_t>(tiny_.model->config().vocab);
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -65,6 +73,8 @@ class Bench {
     }
     return out;
   }
+
+  std::function<void()> between_layers;  // when set, layers are computed one by one
 
  private:
   const TinyModel& tiny_;
@@ -159,6 +169,18 @@ TEST_P(Forward, OutputsBesidePromptsEqualThemselvesAlone) {
   one.step({{0, 0, 39}});
   EXPECT_EQ(one.step({{0, 39, 1}}, 1)[0], first[1]);
   EXPECT_EQ(long_prompt.step({{0, 0, 120}})[0], second[1]);
+}
+
+// A pass that lasts several steps: other batches are computed between its layers.
+TEST_P(Forward, LayerByLayerEqualsWhole) {
+  const TinyModel m = tiny();
+  const std::vector<std::vector<int32_t>> prompts = {prompt(70, 21), prompt(33, 22)};
+  Bench whole(m, prompts, 0), passes(m, prompts, 0), other(m, {prompt(50, 23)}, 7);
+  int32_t others = 0;
+  passes.between_layers = [&] { other.step({{0, others++, 1}}); };
+  EXPECT_EQ(passes.step({{0, 0, 40}, {1, 0, 33}}), whole.step({{0, 0, 40}, {1, 0, 33}}));
+  EXPECT_EQ(passes.step({{0, 40, 30}}), whole.step({{0, 40, 30}}));
+  EXPECT_EQ(others, 2 * m.model->config().layers);
 }
 
 TEST_P(Forward, NumberOfThreadsDoesNotMatter) {

@@ -7,6 +7,8 @@
 namespace wok {
 namespace {
 
+constexpr double kLongPrompt = 512;  // tokens; one that is longer counts for less as it waits
+
 bool runs_before(const Sequence& a, const Sequence& b) {
   return a.priority != b.priority ? a.priority < b.priority : a.arrival < b.arrival;
 }
@@ -17,6 +19,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, PageCache& cache)
     : options_(options), cache_(cache) {
   running_.reserve(options.max_running);
   plan_.reserve(options.max_running);
+  pass_.reserve(options.max_running);
 }
 
 bool Scheduler::can_ever_fit(int32_t max_tokens) const {
@@ -73,11 +76,8 @@ bool Scheduler::adopt_prefix(Sequence& s) {
 }
 
 void Scheduler::release_pages(Sequence& s) {
-  // A page it entered and did not finish must not stay behind as one that others wait for.
-  if (s.tree_pages > s.computed / kPageTokens) {
-    WOK_CHECK(s.tree_pages == s.computed / kPageTokens + 1, "one page at most is half written");
-    cache_.remove(s.pages[--s.tree_pages]);
-  }
+  // Pages it entered and did not finish must not stay behind as ones that others wait for.
+  while (s.tree_pages > s.computed / kPageTokens) cache_.remove(s.pages[--s.tree_pages]);
   // Leaves first, so that they are the older ones in the order of eviction.
   for (auto page = s.pages.rbegin(); page != s.pages.rend(); ++page) cache_.release(*page);
   s.pages.clear();
@@ -121,14 +121,20 @@ void Scheduler::preempt(Sequence& s) {
   ++preemptions_;
 }
 
+// A pass writes to the pages of its sequences: they are not taken from under it.
+Sequence* Scheduler::youngest_to_preempt(Sequence* otherwise) const {
+  Sequence* youngest = otherwise;
+  for (Sequence* s : running_) {
+    if (!s->in_pass && (youngest == nullptr || runs_before(*youngest, *s))) youngest = s;
+  }
+  return youngest;
+}
+
 // A running sequence's next token. When there is no page for it the youngest gives way, which may
 // be the sequence itself; with nobody younger planned already, its plan entry is not made.
 void Scheduler::plan_decode(Sequence& s) {
   while (!grow(s, s.computed + 1)) {
-    Sequence* youngest = running_.back();
-    for (auto it = running_.rbegin(); it != running_.rend(); ++it) {
-      if (runs_before(*youngest, **it)) youngest = *it;
-    }
+    Sequence* youngest = youngest_to_preempt(&s);
     const bool itself = youngest == &s;
     std::erase_if(plan_, [&](const ScheduledChunk& c) { return c.sequence == youngest; });
     preempt(*youngest);
@@ -189,7 +195,7 @@ void Scheduler::plan_prefills(int32_t budget) {
   const size_t first = plan_.size();
   int32_t kept = 0;
   for (Sequence* s : running_) {
-    if (s->decoding()) continue;
+    if (s->decoding() || s->in_pass) continue;
     const bool leads = plan_.size() == first && kept == 0;
     if (leads) kept = budget / 2;
     int32_t part = leads ? budget - kept : budget;
@@ -221,6 +227,7 @@ std::span<const ScheduledChunk> Scheduler::plan(int32_t prefill_tokens) {
     if (s->decoding()) plan_decode(*s);
     if (i < running_.size() && running_[i] == s) ++i;
   }
+  if (!pass_.empty()) return plan_;
   plan_prefills(
       std::min(prefill_tokens, options_.step_tokens - static_cast<int32_t>(plan_.size())));
   if (plan_.empty() && !running_.empty()) {
@@ -229,6 +236,17 @@ std::span<const ScheduledChunk> Scheduler::plan(int32_t prefill_tokens) {
     if (running_.size() > 1) preempt(*youngest);
   }
   return plan_;
+}
+
+std::span<const ScheduledChunk> Scheduler::defer_prefill() {
+  WOK_CHECK(pass_.empty(), "one pass at a time");
+  const auto prefill = std::find_if(plan_.begin(), plan_.end(), [](const ScheduledChunk& c) {
+    return !c.sequence->decoding();  // decodes come first
+  });
+  pass_.assign(prefill, plan_.end());
+  plan_.erase(prefill, plan_.end());
+  for (const ScheduledChunk& chunk : pass_) chunk.sequence->in_pass = true;
+  return pass_;
 }
 
 // A page it was promised, or one that is promised to nobody.
@@ -259,20 +277,35 @@ std::span<const ScheduledChunk> Scheduler::plan_drafts() {
   return plan_;
 }
 
+void Scheduler::commit(const ScheduledChunk& chunk) {
+  Sequence& s = *chunk.sequence;
+  s.computed = std::min(chunk.begin + chunk.count, s.length() - 1);
+  s.drafted = 0;
+  const int32_t whole = std::min(s.tree_pages, s.computed / kPageTokens);
+  for (int32_t p = chunk.begin / kPageTokens; p < whole; ++p) cache_.set_ready(s.pages[p]);
+  enter_tree(s, s.tree_pages, s.computed / kPageTokens, true);
+}
+
 void Scheduler::commit() {
-  for (const ScheduledChunk& chunk : plan_) {
-    Sequence& s = *chunk.sequence;
-    s.computed = std::min(chunk.begin + chunk.count, s.length() - 1);
-    s.drafted = 0;
-    const int32_t whole = std::min(s.tree_pages, s.computed / kPageTokens);
-    for (int32_t p = chunk.begin / kPageTokens; p < whole; ++p) cache_.set_ready(s.pages[p]);
-    enter_tree(s, s.tree_pages, s.computed / kPageTokens, true);
-  }
+  for (const ScheduledChunk& chunk : plan_) commit(chunk);
   plan_.clear();
 }
 
+void Scheduler::commit_pass() {
+  for (const ScheduledChunk& chunk : pass_) {
+    chunk.sequence->in_pass = false;
+    commit(chunk);
+  }
+  pass_.clear();
+}
+
+void Scheduler::drop_pass() {
+  for (const ScheduledChunk& chunk : pass_) chunk.sequence->in_pass = false;
+  pass_.clear();
+}
+
 void Scheduler::finish(Sequence* s) {
-  WOK_CHECK(plan_.empty(), "sequences end between steps");
+  WOK_CHECK(plan_.empty() && !s->in_pass, "sequences end between steps");
   auto& list = s->state == SequenceState::kRunning ? running_ : waiting_;
   if (s->state != SequenceState::kDone) list.erase(std::find(list.begin(), list.end(), s));
   release_pages(*s);
@@ -282,6 +315,14 @@ void Scheduler::finish(Sequence* s) {
 int32_t Scheduler::decoding() const {
   return static_cast<int32_t>(std::count_if(running_.begin(), running_.end(),
                                             [](const Sequence* s) { return s->decoding(); }));
+}
+
+double Scheduler::prompts() const {
+  double sum = waiting();
+  for (const Sequence* s : running_) {
+    if (!s->decoding()) sum += std::min(1.0, kLongPrompt / (s->length() - s->computed));
+  }
+  return sum;
 }
 
 int64_t Scheduler::used_tokens() const {

@@ -11,6 +11,9 @@
 // them, and when none is left the youngest running one is preempted: its pages go back to the tree,
 // it waits at the front, and what the tree still has is not computed again.
 //
+// Where a step has no room for a chunk worth computing, the chunk becomes a pass: some of its
+// layers are computed beside each of the following steps.
+//
 // A prefill page enters the tree when its first token is planned and becomes readable when its last
 // one is computed. A sequence whose next page another one is computing waits for it: requests with
 // a common prefix that arrive together compute it once.
@@ -58,17 +61,30 @@ class Scheduler {
   // never preempts.
   std::span<const ScheduledChunk> plan_drafts();
 
+  // Takes the prefill chunks out of the plan: they are computed beside the following steps, one
+  // pass at a time. Until commit_pass() no prefill is planned, and the pass's sequences keep their
+  // pages: they are not preempted, and finish() must wait. Returns the chunks, valid until then.
+  std::span<const ScheduledChunk> defer_prefill();
+  std::span<const ScheduledChunk> planned() const { return plan_; }
+  // The pass was computed; otherwise as commit().
+  void commit_pass();
+  // The pass will never be computed: its chunks are to be planned again.
+  void drop_pass();
+
   // The planned step was computed, and the tokens sampled from it are appended to their sequences:
   // pages it filled become readable, positions advance. Of a draft only what is among the tokens
   // counts; the rest is written again later.
   void commit();
 
   // Ends a sequence in whatever state; its full pages stay in the tree. Not between plan and
-  // commit.
+  // commit, nor while it is in a pass.
   void finish(Sequence* sequence);
 
   int32_t running() const { return static_cast<int32_t>(running_.size()); }
   int32_t decoding() const;  // running ones whose next token is an output token
+  // Requests that wait for their first token. A running one with a long way to go counts for a
+  // part: it will wait long whatever a step gives it.
+  double prompts() const;
   int32_t waiting() const { return static_cast<int32_t>(waiting_.size()); }
   uint64_t preemptions() const { return preemptions_; }
   uint64_t prefix_query_tokens() const { return query_tokens_; }
@@ -91,13 +107,15 @@ class Scheduler {
   void enter_tree(Sequence& s, int32_t from, int32_t to, bool ready);
   int32_t outstanding_pages() const;
   void insert_waiting(Sequence* s);
+  void commit(const ScheduledChunk& chunk);
+  Sequence* youngest_to_preempt(Sequence* otherwise) const;
   PageCache::Node tree_node(const Sequence& s) const;
 
   SchedulerOptions options_;
   PageCache& cache_;
   std::vector<Sequence*> waiting_;  // in the order they will be admitted
   std::vector<Sequence*> running_;  // in the order they were admitted
-  std::vector<ScheduledChunk> plan_;
+  std::vector<ScheduledChunk> plan_, pass_;
   uint64_t preemptions_ = 0, query_tokens_ = 0, hit_tokens_ = 0;
 };
 

@@ -41,15 +41,23 @@ struct World {
   // Plans and computes one step; each sequence whose logits were wanted gets a token and those of
   // its drafts that were right, and ends at its limit. Says what was planned: "id:begin+count", "*"
   // where logits are wanted.
-  std::string step(int32_t prefill_tokens) {
+  // With `pass` the prefill is left for end_pass(), and said behind a "|".
+  std::string step(int32_t prefill_tokens, bool pass = false) {
     std::ostringstream said;
     std::vector<Sequence*> sampled;
     scheduler.plan(prefill_tokens);
+    if (pass) {
+      const auto chunks = scheduler.defer_prefill();
+      in_pass.assign(chunks.begin(), chunks.end());
+    }
     int32_t tokens = 0;
-    for (const ScheduledChunk& c : plan_with_drafts()) {
-      tokens += c.count;
+    const auto say = [&](const ScheduledChunk& c) {
       said << (said.tellp() > 0 ? " " : "") << c.sequence->id << ":" << c.begin << "+" << c.count
            << (c.wants_logits ? "*" : "");
+    };
+    for (const ScheduledChunk& c : plan_with_drafts()) {
+      tokens += c.count;
+      say(c);
       EXPECT_GE(static_cast<int32_t>(c.sequence->pages.size()) * kPageTokens, c.begin + c.count);
       EXPECT_LE(static_cast<int32_t>(c.sequence->pages.size()),
                 c.sequence->pages_for(c.sequence->max_tokens));
@@ -57,11 +65,34 @@ struct World {
       if (c.wants_logits) sampled.push_back(c.sequence);
     }
     EXPECT_LE(tokens, step_tokens);
+    if (pass) {
+      said << " |";
+      for (const ScheduledChunk& c : in_pass) say(c);
+    }
     for (Sequence* s : sampled) {
       const int32_t more = std::min(s->drafted, right_tokens);
       for (int32_t i = 0; i <= more; ++i) s->tokens.push_back(next_token(*s, 0));
     }
     scheduler.commit();
+    end(sampled);
+    return said.str();
+  }
+
+  void end_pass() {
+    std::vector<Sequence*> sampled;
+    for (const ScheduledChunk& c : in_pass) {
+      EXPECT_GE(static_cast<int32_t>(c.sequence->pages.size()) * kPageTokens, c.begin + c.count);
+      EXPECT_EQ(c.sequence->computed, c.begin) << "a pass's sequence was planned or preempted";
+      if (!c.wants_logits) continue;
+      c.sequence->tokens.push_back(next_token(*c.sequence, 0));
+      sampled.push_back(c.sequence);
+    }
+    in_pass.clear();
+    scheduler.commit_pass();
+    end(sampled);
+  }
+
+  void end(const std::vector<Sequence*>& sampled) {
     for (Sequence* s : sampled) {
       EXPECT_EQ(s->computed, s->length() - 1);
       EXPECT_LE(s->tree_pages * kPageTokens, s->computed) << "a page of unverified tokens";
@@ -70,7 +101,6 @@ struct World {
     }
     EXPECT_LE(scheduler.used_tokens(), scheduler.held_tokens());
     EXPECT_EQ(cache.check(), "");
-    return said.str();
   }
 
   static int32_t next_token(const Sequence& s, int32_t ahead) {
@@ -106,6 +136,7 @@ struct World {
 
   const int32_t step_tokens;
   int32_t draft_tokens = 0, right_tokens = 0;
+  std::vector<ScheduledChunk> in_pass;
   PageCache cache;
   Scheduler scheduler;
   std::map<uint64_t, std::unique_ptr<Sequence>> all;
@@ -113,7 +144,8 @@ struct World {
 
 // A trace's lines: "pool PAGES RUNNING STEP_TOKENS [RESERVE]", "add ID PROMPT OUTPUT PREFIX
 // [PRIORITY]", "abort ID", "draft TOKENS RIGHT", "step PREFILL = PLAN", "skip STEPS PREFILL" (not
-// compared), "end PREEMPTIONS HIT_TOKENS"; "#" comments.
+// compared), "pass PREFILL = DECODES | PASS", "pass_end", "end PREEMPTIONS HIT_TOKENS"; "#"
+// comments.
 void replay(const std::string& path) {
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;
@@ -144,12 +176,14 @@ void replay(const std::string& path) {
       int32_t tokens = 0, right = 0;
       in >> tokens >> right;
       world->draft(tokens, right);
-    } else if (verb == "step") {
+    } else if (verb == "pass_end") {
+      world->end_pass();
+    } else if (verb == "step" || verb == "pass") {
       int32_t prefill = 0;
       std::string equals, want;
       in >> prefill >> equals;
       std::getline(in >> std::ws, want);
-      EXPECT_EQ(world->step(prefill), want);
+      EXPECT_EQ(world->step(prefill, verb == "pass"), want);
       ++steps;
     } else if (verb == "skip") {
       int32_t count = 0, prefill = 0;
@@ -195,12 +229,14 @@ TEST(Scheduler, RandomLoadAlwaysEnds) {
       }
       if (random() % 40 == 0 && next > 1) {
         Sequence* s = world.all.at(1 + random() % (next - 1)).get();
-        if (s->state != SequenceState::kDone) world.scheduler.finish(s);
+        if (s->state != SequenceState::kDone && !s->in_pass) world.scheduler.finish(s);
       }
       const auto most = static_cast<int32_t>(random() % (kMaxDraftTokens + 1));
       if (round % 2 == 1) world.draft(most, most > 0 ? static_cast<int32_t>(random() % most) : 0);
-      const std::string plan = world.step(static_cast<int32_t>(16 + random() % 48));
-      idle_steps = plan.empty() ? idle_steps + 1 : 0;
+      const bool pass = round % 3 > 0 && world.in_pass.empty() && random() % 2 == 0;
+      const std::string plan = world.step(static_cast<int32_t>(16 + random() % 48), pass);
+      if (!world.in_pass.empty() && (plan == " |" || random() % 4 == 0)) world.end_pass();
+      idle_steps = plan.empty() && world.in_pass.empty() ? idle_steps + 1 : 0;
       const bool busy = world.scheduler.running() + world.scheduler.waiting() > 0;
       ASSERT_FALSE(busy && idle_steps > 20) << "nothing moves in round " << round;
       if (next > 25 && !busy) break;

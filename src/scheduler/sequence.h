@@ -30,6 +30,7 @@ struct Sequence {
   std::vector<int32_t> pages;   // page table; capacity reserved at submission
   int32_t tree_pages = 0;       // leading pages that are nodes of the prefix tree
   int32_t reserved_pages = 0;   // what admission promised it
+  bool in_pass = false;         // a chunk of it is being computed over several steps
 
   // Guesses of what follows `tokens`, computed and verified with the next step, and gone after it.
   std::array<int32_t, kMaxDraftTokens> draft{};

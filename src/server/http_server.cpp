@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/log.h"
+#include "base/short_slices.h"
 #include "server/session.h"
 
 namespace wok {
@@ -99,6 +100,7 @@ Status HttpServer::Impl::listen() {
 }
 
 void HttpServer::Impl::run() {
+  ask_for_short_slices();
   std::vector<std::thread> threads;
   for (int i = 1; i < options_.io_threads; ++i) threads.emplace_back([this] { io_.run(); });
   io_.run();
