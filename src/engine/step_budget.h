@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "scheduler/scheduler.h"
+
 namespace wok {
 
 struct PrefillShare {
@@ -20,9 +22,8 @@ class StepBudget {
   // target_ms: of a step with decodes; 0: follows from who waits (docs/adr/0007).
   StepBudget(int32_t max_tokens, double target_ms) : max_(max_tokens), target_ms_(target_ms) {}
 
-  // decode_ms: what a step of these decodes alone takes, 0: unknown. prompts: requests that wait
-  // for their first token.
-  double target_ms(int32_t decodes, double decode_ms, double prompts) const {
+  // decode_ms: what a step of these decodes alone takes, 0: unknown.
+  double target_ms(int32_t decodes, double decode_ms, const WaitingPrompts& prompts) const {
     return target_ms_ > 0 || decodes == 0 ? target_ms_ : automatic_ms(decodes, decode_ms, prompts);
   }
 
@@ -48,16 +49,16 @@ class StepBudget {
   }
 
  private:
-  // The more wait beside few streams, the more of a step is theirs, so that a few streams cannot
-  // keep many waiting, while a stream stays fluent to read. A lone prompt beside many streams gets
-  // kLeast, which leaves room for a machine's own jitter.
-  static double automatic_ms(int32_t decodes, double decode_ms, double prompts) {
-    const double least = (1 + kLeast) * decode_ms;
-    const double each = prompts / decodes;
-    return std::max(least, std::min((1 + each * each * each) * decode_ms, kFluentMs));
+  // Each lengthy prompt takes a part of a decode step, which leaves room for a machine's own
+  // jitter. The more wait beside few streams, the more of a step is theirs, so that a few streams
+  // cannot keep many waiting. All that while a stream stays fluent to read.
+  static double automatic_ms(int32_t decodes, double decode_ms, const WaitingPrompts& prompts) {
+    const double ratio = prompts.soon / decodes;
+    const double share = std::max(kEach * prompts.lengthy, ratio * ratio * ratio);
+    return std::max((1 + kEach) * decode_ms, std::min((1 + share) * decode_ms, kFluentMs));
   }
 
-  static constexpr double kLeast = 0.3;
+  static constexpr double kEach = 0.3;  // of a decode step, for a lengthy prompt
   static constexpr double kFluentMs = 45;
   // Of prefill alone: who arrives meanwhile waits for the step's end.
   static constexpr double kLongestMs = 400;

@@ -13,8 +13,9 @@ StepBudget learned(double target_ms = 0) {
 }
 
 // Prefill tokens that a step has room for.
-int32_t room(const StepBudget& budget, int32_t decodes, double decode_ms, double prompts) {
-  return budget.share(decodes, decode_ms, budget.target_ms(decodes, decode_ms, prompts)).room;
+int32_t room(const StepBudget& budget, int32_t decodes, double decode_ms, int32_t prompts) {
+  const WaitingPrompts waiting{0, static_cast<double>(prompts)};
+  return budget.share(decodes, decode_ms, budget.target_ms(decodes, decode_ms, waiting)).room;
 }
 
 TEST(StepBudget, TakesAllThereIsWithoutDecodesUnlessItLastsTooLong) {
@@ -46,9 +47,16 @@ TEST(StepBudget, OnePromptBesideManyStreamsDisturbsThemLittle) {
 }
 
 TEST(StepBudget, ManyPromptsGetTheirShareOfAStepThatStaysFluent) {
-  EXPECT_EQ(room(learned(), 4, 10, 4), 20);   // as long as the decodes
+  EXPECT_EQ(room(learned(), 4, 10, 4), 20);   // 1 cubed: as long as the decodes
+  EXPECT_EQ(room(learned(), 2, 10, 3), 67);   // 1.5 cubed
   EXPECT_EQ(room(learned(), 1, 10, 15), 70);  // up to 45 ms
   EXPECT_EQ(room(learned(), 1, 60, 15), 36);  // a step that is longer anyway: 0.3 x 60 ms
+}
+
+TEST(StepBudget, PromptsWithALongWayToGoHurryNobody) {
+  EXPECT_DOUBLE_EQ(learned().target_ms(1, 10, {1, 0.1}), 13);  // 0.3 for each
+  EXPECT_DOUBLE_EQ(learned().target_ms(1, 10, {4, 0.5}), 22);
+  EXPECT_DOUBLE_EQ(learned().target_ms(1, 10, {4, 4}), 45);
 }
 
 TEST(StepBudget, KeepsTheTargetItWasGiven) {

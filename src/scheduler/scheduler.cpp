@@ -7,7 +7,7 @@
 namespace wok {
 namespace {
 
-constexpr double kLongPrompt = 512;  // tokens; one that is longer counts for less as it waits
+constexpr double kSoon = 256;  // tokens to go that count as WaitingPrompts::soon
 
 bool runs_before(const Sequence& a, const Sequence& b) {
   return a.priority != b.priority ? a.priority < b.priority : a.arrival < b.arrival;
@@ -20,6 +20,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, PageCache& cache)
   running_.reserve(options.max_running);
   plan_.reserve(options.max_running);
   pass_.reserve(options.max_running);
+  prefilling_.reserve(options.max_running);
 }
 
 bool Scheduler::can_ever_fit(int32_t max_tokens) const {
@@ -189,28 +190,46 @@ void Scheduler::plan_prefill(Sequence& s, int32_t& budget) {
   plan_.push_back({&s, s.computed, end - s.computed, end == s.length()});
 }
 
-// The longest-standing prompt takes half of the budget first, so that it always gets on; those
-// behind it, which may be short, share the other half; what they leave is the first one's again.
+// The longest-standing prompt takes a quarter of the budget first, so that it always gets on. The
+// rest goes to whoever has least to go, it among them: a short prompt does not wait for a long
+// one's end.
 void Scheduler::plan_prefills(int32_t budget) {
-  const size_t first = plan_.size();
-  int32_t kept = 0;
-  for (Sequence* s : running_) {
-    if (s->decoding() || s->in_pass) continue;
-    const bool leads = plan_.size() == first && kept == 0;
-    if (leads) kept = budget / 2;
-    int32_t part = leads ? budget - kept : budget;
-    const int32_t before = part;
-    plan_prefill(*s, part);
-    budget -= before - part;
-  }
+  if (budget <= 0) return;
   while (!waiting_.empty() && budget > 0) {
     Sequence* s = waiting_.front();
     if (!try_admit(*s)) break;
     waiting_.erase(waiting_.begin());
-    plan_prefill(*s, budget);
+    if (!s->decoding()) continue;
+    plan_decode(*s);  // was preempted, and the tree still has all its pages
+    --budget;
   }
-  if (kept == 0 || budget == 0 || plan_.size() == first) return;
-  ScheduledChunk& chunk = plan_[first];
+  prefilling_.clear();
+  for (Sequence* s : running_) {
+    if (!s->decoding() && !s->in_pass) prefilling_.push_back(s);
+  }
+  if (prefilling_.empty() || budget <= 0) return;
+  Sequence* const leader = prefilling_.front();
+  const size_t first = plan_.size();
+  const int32_t quarter = (budget + 3) / 4;
+  int32_t left = quarter;
+  plan_prefill(*leader, left);
+  budget -= quarter - left;
+  std::sort(prefilling_.begin(), prefilling_.end(), [](const Sequence* a, const Sequence* b) {
+    const int32_t to_go_a = a->length() - a->computed, to_go_b = b->length() - b->computed;
+    return a->priority != b->priority || to_go_a == to_go_b ? runs_before(*a, *b)
+                                                            : to_go_a < to_go_b;
+  });
+  for (Sequence* s : prefilling_) {
+    if (s != leader) {
+      plan_prefill(*s, budget);
+    } else if (plan_.size() > first && plan_[first].sequence == leader) {
+      extend_chunk(plan_[first], budget);
+    }
+  }
+}
+
+// More tokens for a planned prompt.
+void Scheduler::extend_chunk(ScheduledChunk& chunk, int32_t& budget) {
   Sequence& s = *chunk.sequence;
   const int32_t begin = chunk.begin + chunk.count;
   // A chunk is of a prompt or of an output, never of both.
@@ -317,12 +336,15 @@ int32_t Scheduler::decoding() const {
                                             [](const Sequence* s) { return s->decoding(); }));
 }
 
-double Scheduler::prompts() const {
-  double sum = waiting();
+WaitingPrompts Scheduler::prompts() const {
+  WaitingPrompts prompts{.soon = static_cast<double>(waiting())};
   for (const Sequence* s : running_) {
-    if (!s->decoding()) sum += std::min(1.0, kLongPrompt / (s->length() - s->computed));
+    if (s->decoding()) continue;
+    const int32_t to_go = s->length() - s->computed;
+    prompts.soon += std::min(1.0, kSoon / to_go);
+    if (to_go > kSoon) ++prompts.lengthy;
   }
-  return sum;
+  return prompts;
 }
 
 int64_t Scheduler::used_tokens() const {

@@ -4,12 +4,12 @@
 // A chunk is of a prompt or of an output, never of both: the two are computed in different forms,
 // and a preempted sequence computes its tokens again in the form they had.
 //
-// A step takes every decoding sequence first, then prefill chunks in order of admission within a
-// token budget, then admits waiting ones (priority, then arrival). The first prompt leaves half of
-// the budget to those behind it: a short one does not wait for a long one's end. A sequence is
-// admitted when its prompt and a first stretch of output have pages; beyond that it competes for
-// them, and when none is left the youngest running one is preempted: its pages go back to the tree,
-// it waits at the front, and what the tree still has is not computed again.
+// A step takes every decoding sequence first, then admits waiting ones (priority, then arrival),
+// then takes prefill chunks within a token budget: a quarter for the longest-standing prompt, the
+// rest for those with least to go. A sequence is admitted when its prompt and a first stretch of
+// output have pages; beyond that it competes for them, and when none is left the youngest running
+// one is preempted: its pages go back to the tree, it waits at the front, and what the tree still
+// has is not computed again.
 //
 // Where a step has no room for a chunk worth computing, the chunk becomes a pass: some of its
 // layers are computed beside each of the following steps.
@@ -42,6 +42,12 @@ struct ScheduledChunk {
   bool wants_logits = false;  // the chunk reaches the sequence's last token
 
   bool of_prompt() const { return begin < sequence->prompt_tokens; }
+};
+
+// Requests that wait for their first token.
+struct WaitingPrompts {
+  int32_t lengthy = 0;  // with a long way to go, whatever a step gives them
+  double soon = 0;      // those that a step brings near it; a lengthy one counts for a part
 };
 
 class Scheduler {
@@ -82,9 +88,7 @@ class Scheduler {
 
   int32_t running() const { return static_cast<int32_t>(running_.size()); }
   int32_t decoding() const;  // running ones whose next token is an output token
-  // Requests that wait for their first token. A running one with a long way to go counts for a
-  // part: it will wait long whatever a step gives it.
-  double prompts() const;
+  WaitingPrompts prompts() const;
   int32_t waiting() const { return static_cast<int32_t>(waiting_.size()); }
   uint64_t preemptions() const { return preemptions_; }
   uint64_t prefix_query_tokens() const { return query_tokens_; }
@@ -98,6 +102,7 @@ class Scheduler {
   bool adopt_prefix(Sequence& s);
   void plan_prefills(int32_t budget);
   void plan_prefill(Sequence& s, int32_t& budget);
+  void extend_chunk(ScheduledChunk& chunk, int32_t& budget);
   int32_t extend_prefill(Sequence& s, int32_t begin, int32_t& budget);
   void plan_decode(Sequence& s);
   bool grow(Sequence& s, int32_t tokens);
@@ -113,8 +118,9 @@ class Scheduler {
 
   SchedulerOptions options_;
   PageCache& cache_;
-  std::vector<Sequence*> waiting_;  // in the order they will be admitted
-  std::vector<Sequence*> running_;  // in the order they were admitted
+  std::vector<Sequence*> waiting_;     // in the order they will be admitted
+  std::vector<Sequence*> running_;     // in the order they were admitted
+  std::vector<Sequence*> prefilling_;  // of the step under construction
   std::vector<ScheduledChunk> plan_, pass_;
   uint64_t preemptions_ = 0, query_tokens_ = 0, hit_tokens_ = 0;
 };
