@@ -64,6 +64,7 @@ def metrics(server: Server) -> dict[str, float]:
 async def stream(api: openai.AsyncOpenAI, model: str, prompt: str, **members: object):
     """Text, times of its chunks and usage of one streamed chat."""
     system = members.pop("system", None)
+    on_first = members.pop("on_first", lambda: None)
     messages = [{"role": "user", "content": prompt}]
     if system:
         messages.insert(0, {"role": "system", "content": system})
@@ -73,6 +74,8 @@ async def stream(api: openai.AsyncOpenAI, model: str, prompt: str, **members: ob
     )
     async for chunk in reply:
         if chunk.choices:
+            if not times:
+                on_first()
             times.append(time.perf_counter())
             text += chunk.choices[0].delta.content or ""
         usage = chunk.usage or usage
@@ -189,15 +192,18 @@ async def itl(server: Server, model: str) -> None:
 async def waste(server: Server, model: str) -> None:
     api = client(server)
     pick = random.Random(5)
+    begun: list[int] = []
     tasks = [
         asyncio.create_task(stream(api, model, prose(pick.randint(20, 700), 1000 + i), seed=i,
+                                   on_first=lambda i=i: begun.append(i),
                                    max_tokens=pick.randint(500, 900), extra_body={"ignore_eos": True}))
         for i in range(16)
     ]
     samples = []
     while not all(t.done() for t in tasks):
         m = await asyncio.to_thread(metrics, server)
-        if m.get("vllm:num_requests_running", 0) == 16:
+        # All 16 chat: before the last one's first token and after the first one's end fewer do.
+        if len(begun) == 16 and m.get("vllm:num_requests_running", 0) == 16:
             samples.append(m["wok_kv_waste_ratio"])
         await asyncio.sleep(0.1)
     await asyncio.gather(*tasks)

@@ -350,6 +350,7 @@ WaitingPrompts Scheduler::prompts() const {
 int64_t Scheduler::used_tokens() const {
   int64_t sum = 0;
   for (const Sequence* s : running_) sum += s->computed;
+  for (const ScheduledChunk& chunk : pass_) sum += chunk.count;  // being written
   return sum;
 }
 
