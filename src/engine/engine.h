@@ -25,7 +25,7 @@ struct EngineOptions {
   int32_t max_sequences = 64;  // running at once
   int32_t max_queued = 1024;   // waiting; more are refused with kBusy
   int32_t token_budget = 512;  // tokens of one step
-  double itl_target_ms = 0;    // 0: automatic (1.4 times the undisturbed decode step)
+  double itl_target_ms = 0;    // 0: automatic (step_budget.h)
   bool prefix_cache = true;
   bool fast_prefill = false;  // prompts with weights rounded to 8 bits (ADR 10)
   Speculation speculation = Speculation::lookup;
@@ -64,8 +64,9 @@ class Engine {
   // kCancelled: the engine is draining.
   virtual Result<RequestId> submit(Request request) = 0;
 
-  // Ends the request within a step, in every state; a final kAbort event follows. Unknown or
-  // finished ids are ignored.
+  // Ends the request within a step, in every state, or with the pass that computes its prompt
+  // (docs/adr/0012); a final event follows, kAbort unless it was done by then. Unknown or finished
+  // ids are ignored.
   virtual void abort(RequestId id) = 0;
 
   // Refuses new requests from now on; running ones go on.
