@@ -20,7 +20,8 @@ class StepBudget {
   static constexpr int32_t kPassTokens = 32;
 
   // target_ms: of a step with decodes; 0: follows from who waits (docs/adr/0007).
-  StepBudget(int32_t max_tokens, double target_ms) : max_(max_tokens), target_ms_(target_ms) {}
+  StepBudget(int32_t max_tokens, double target_ms)
+      : max_(max_tokens), target_ms_(std::min(target_ms, kMostMs)) {}
 
   // decode_ms: what a step of these decodes alone takes, 0: unknown.
   double target_ms(int32_t decodes, double decode_ms, const WaitingPrompts& prompts) const {
@@ -63,6 +64,7 @@ class StepBudget {
   // Of prefill alone: who arrives meanwhile waits for the step's end.
   static constexpr double kLongestMs = 400;
   static constexpr int32_t kLeastAlone = 64;
+  static constexpr double kMostMs = 1e9;  // days are as good as forever
   static constexpr double kLeastShare = 0.1;
   static constexpr double kNew = 0.2;  // weight of the newest step
 

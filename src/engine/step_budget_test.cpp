@@ -62,6 +62,8 @@ TEST(StepBudget, PromptsWithALongWayToGoHurryNobody) {
 TEST(StepBudget, KeepsTheTargetItWasGiven) {
   EXPECT_EQ(room(learned(30), 1, 10, 15), 40);
   EXPECT_EQ(room(learned(5), 1, 10, 15), 0);
+  EXPECT_EQ(room(learned(1e300), 1, 10, 15), 512);
+  EXPECT_LE(learned(1e300).target_ms(1, 10, {}), 1e9);  // a time of the clock
 }
 
 TEST(StepBudget, AStepFasterThanItsDecodesLeavesACost) {
