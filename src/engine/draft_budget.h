@@ -71,7 +71,7 @@ class DraftBudget {
 
  private:
   static constexpr double kMargin = 1.15;  // chances are estimates
-  static constexpr double kSlowest = 1.4;  // than it would be without drafts
+  static constexpr double kSlowest = 1.4;  // times as long as without drafts
   static constexpr double kKeep = 0.98;    // weight of the steps before, a step
   static constexpr double kWarm = 8;       // steps before one can be an outlier
   static constexpr double kOutlier = 2;    // times what was expected: the machine was elsewhere

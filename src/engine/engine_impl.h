@@ -85,7 +85,7 @@ class EngineImpl final : public Engine {
     StepBatch batch;
     int32_t layer = -1;                   // the next one; -1: no pass
     int64_t ns = 0, layer_ns = 0;         // of its layers so far; of the last one
-    int32_t waits = 0;                    // steps in a row that had no time for it
+    bool waited = false;                  // the last step had no time for a layer
     std::vector<RequestId> aborted = {};  // end with the pass
   } pass_;
   std::unordered_map<RequestId, std::unique_ptr<ActiveRequest>> active_;  // step thread only

@@ -33,6 +33,14 @@ class EngineTest : public testing::Test {
     auto engine = make();
     return start(*engine, r).events->wait();
   }
+  // Runs them together: each gives what it gives alone.
+  void expect_as_alone(Engine& engine, const std::vector<Request>& requests) {
+    std::vector<Running> running;
+    for (const Request& r : requests) running.push_back(start(engine, r));
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(running[i].events->wait(), alone(requests[i])) << "request " << i;
+    }
+  }
   TinyModel tiny_ = make_tiny({});
 };
 
@@ -111,11 +119,7 @@ TEST_F(EngineTest, PreemptionChangesNoTokens) {
     requests.push_back(request(prompt(40, 20 + i), 180, i));
   }
   auto engine = make({.context_tokens = 256, .kv_bytes = pages_bytes(36), .max_sequences = 6});
-  std::vector<Running> running;
-  for (const Request& r : requests) running.push_back(start(*engine, r));
-  for (size_t i = 0; i < requests.size(); ++i) {
-    EXPECT_EQ(running[i].events->wait(), alone(requests[i])) << "request " << i;
-  }
+  expect_as_alone(*engine, requests);
   EXPECT_GT(engine->stats().preemptions, 0u);
   expect_pool_sums_up(*engine);
 }
@@ -145,11 +149,7 @@ TEST_F(EngineTest, PromptsComputedLayerByLayerBesideStreamsChangeNoTokens) {
   auto engine = make({.max_sequences = 6, .itl_target_ms = 1e-3});
   const Running stream = start(*engine, request(prompt(8, 77), 3000, 77));
   stream.events->wait_for_tokens(3);
-  std::vector<Running> running;
-  for (const Request& r : requests) running.push_back(start(*engine, r));
-  for (size_t i = 0; i < requests.size(); ++i) {
-    EXPECT_EQ(running[i].events->wait(), alone(requests[i])) << "request " << i;
-  }
+  expect_as_alone(*engine, requests);
   engine->abort(stream.id);
   stream.events->wait();
   expect_pool_sums_up(*engine);
@@ -159,11 +159,7 @@ TEST_F(EngineTest, PreemptionBesideAPassChangesNoTokens) {
   std::vector<Request> requests;
   for (uint32_t i = 0; i < 6; ++i) requests.push_back(request(prompt(50, i), 300, i));
   auto engine = make({.context_tokens = 512, .kv_bytes = pages_bytes(40), .itl_target_ms = 1e-3});
-  std::vector<Running> running;
-  for (const Request& r : requests) running.push_back(start(*engine, r));
-  for (size_t i = 0; i < requests.size(); ++i) {
-    EXPECT_EQ(running[i].events->wait(), alone(requests[i])) << "request " << i;
-  }
+  expect_as_alone(*engine, requests);
   EXPECT_GT(engine->stats().preemptions, 0u);
   expect_pool_sums_up(*engine);
 }

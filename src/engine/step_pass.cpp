@@ -3,11 +3,6 @@
 #include "engine/engine_impl.h"
 
 namespace wok {
-namespace {
-
-constexpr int32_t kMostWaits = 1;
-
-}  // namespace
 
 // Makes the plan's prefill a pass when it is more than the tokens a step has room for.
 std::span<const ScheduledChunk> EngineImpl::start_pass(std::span<const ScheduledChunk> plan,
@@ -23,21 +18,18 @@ std::span<const ScheduledChunk> EngineImpl::start_pass(std::span<const Scheduled
   pass_.layer = 0;
   pass_.ns = 0;
   pass_.layer_ns = 0;
-  pass_.waits = 0;
+  pass_.waited = false;
   return scheduler_.planned();
 }
 
 // As many layers as end before until_ns, if each takes as long as the one before. When not even one
-// does this step has none, which is so while the machine is busy with something else; but not more
-// than kMostWaits steps in a row: the pass always gets on.
+// does this step has none, which is so while the machine is busy with something else; but never two
+// steps in a row: the pass always gets on.
 void EngineImpl::advance_pass(int64_t until_ns) {
   const Batch batch = pass_.batch.view();
   int64_t now = monotonic_ns();
-  if (pass_.waits < kMostWaits && now + pass_.layer_ns > until_ns) {
-    ++pass_.waits;
-    return;
-  }
-  pass_.waits = 0;
+  pass_.waited = !pass_.waited && now + pass_.layer_ns > until_ns;
+  if (pass_.waited) return;
   do {
     const int64_t begin = now;
     model_.forward_layers(batch, memory_, *pool_, pass_.batch.workspace, pass_.layer,
