@@ -16,16 +16,14 @@ class ActivationBuffer {
     f32_.resize(padded);
     q_.resize(padded);
     scale_.resize(padded / 32);
-    half_sum_.resize(padded / 16);
-    sum_.resize(padded / 32);
+    blocks_.resize(padded / 32);
   }
 
   // Says what is in it from now on: rows of `cols` columns, the first `exact_rows` of them in the
   // form that decode reads.
   void shape(const KernelTable& kernels, int32_t rows, int32_t cols, int32_t exact_rows) {
     if (kernels.quantize_group == nullptr) exact_rows = rows;
-    view_ = {f32_.data(), q_.data(), scale_.data(), half_sum_.data(),
-             sum_.data(), rows,      cols,          exact_rows};
+    view_ = {f32_.data(), q_.data(), blocks_.data(), scale_.data(), rows, cols, exact_rows};
   }
   const Activations& view() const { return view_; }
   float* row(int32_t r) { return f32_.data() + static_cast<int64_t>(r) * view_.cols; }
@@ -47,13 +45,13 @@ class ActivationBuffer {
       return;
     }
     const int64_t at = static_cast<int64_t>(column / kBlockColumns) * e + r;
-    kernels.quantize(x, n, e, q_.data() + at * kBlockColumns, scale_.data() + at,
-                     half_sum_.data() + at * 2, sum_.data() + at);
+    kernels.quantize(x, n, e, q_.data() + at * kBlockColumns, blocks_.data() + at);
   }
 
  private:
-  std::vector<float> f32_, scale_, half_sum_, sum_;
+  std::vector<float> f32_, scale_;
   std::vector<int8_t> q_;
+  std::vector<ActivationBlock> blocks_;
   Activations view_;
 };
 

@@ -34,9 +34,20 @@ constexpr int kBlockColumns = 32;  // columns of one packed block
 constexpr int kPageTokens = 16;    // tokens of one KV page
 
 constexpr int kGroupColumns = 128;       // columns of one group of prompt activations
-constexpr int kExactColumns = 256;       // columns the exact matmul of many rows unpacks at a time
+constexpr int kExactColumns = 512;       // columns the exact matmul of many rows unpacks at a time
+constexpr int kExactPanels = 2;          // panels of which it does so together
 constexpr int kExactRows = 512;          // and rows it sums at a time
 constexpr int kGroupBlockColumns = 512;  // columns a prompt's matmul unpacks at a time
+
+// What a block of 32 codes of an exact activation row is worth. The whole numbers are what a weight
+// family's zero point adds to an integer dot product, so that it costs no multiplication of its
+// own.
+struct ActivationBlock {
+  float scale;         // absmax / 127: activation = scale * code
+  float sum;           // scale * (sum of the codes)
+  int32_t minus8;      // -8 * (sum of the codes)
+  int32_t minus32[2];  // -32 * (sum of the codes of columns 0-15, of columns 16-31)
+};
 
 // Activation rows [rows, cols], in the forms the weight families need. `f32` is always there; the
 // int8 forms only when an integer family will read them (cols % 32 == 0). Rows [0, exact_rows),
@@ -45,14 +56,11 @@ constexpr int kGroupBlockColumns = 512;  // columns a prompt's matmul unpacks at
 // one scale a group: arithmetic is what prefill waits for (docs/adr/0010).
 struct Activations {
   const float* f32 = nullptr;  // [rows, cols]
-  // Exact rows, e = exact_rows: codes [cols / 32, e, 32] (absmax / 127 is one), scale
-  // [cols / 32, e], half_sum [cols / 32, e, 2]: scale * (sum of codes over 16 columns), sum
-  // [cols / 32, e].
+  // Exact rows, e = exact_rows: codes [cols / 32, e, 32], blocks [cols / 32, e].
   const int8_t* q = nullptr;
-  const float* scale = nullptr;
-  const float* half_sum = nullptr;
-  const float* sum = nullptr;
+  const ActivationBlock* blocks = nullptr;
   // Row r >= e: codes + 128 at q + r * cols, scale [groups] at scale + r * (cols / 32).
+  const float* scale = nullptr;
   int32_t rows = 0;
   int32_t cols = 0;
   int32_t exact_rows = 0;
@@ -141,8 +149,7 @@ struct KernelTable {
   void (*rmsnorm)(const float* x, const float* weight, float eps, int32_t n, float* y);
   // One of `e` exact rows to int8 blocks: the pointers are those of the row's first block in the
   // arrays of Activations. n % 32 == 0.
-  void (*quantize)(const float* x, int32_t n, int32_t e, int8_t* q, float* scale, float* half_sum,
-                   float* sum);
+  void (*quantize)(const float* x, int32_t n, int32_t e, int8_t* q, ActivationBlock* blocks);
   // One prompt row: q [n] codes + 128, scale a group of 128 (the last may be shorter). Null where
   // all rows are exact.
   void (*quantize_group)(const float* x, int32_t n, uint8_t* q, float* scale);
@@ -172,11 +179,11 @@ inline int32_t panel_count(const KernelTable& table, int32_t rows) {
 constexpr int32_t kPanelsPerTask = 4;
 
 constexpr size_t matmul_scratch_bytes(int32_t cols) {
-  // kPanelsPerTask panels of 16 rows. Exact rows: kExactColumns of them, a byte a code and four
-  // vectors of factors a block, and the sums. Prompt rows: kGroupBlockColumns, a byte a code and
-  // two vectors a group. The reference needs one f32 row.
+  // Panels of 16 rows. Exact rows: kExactPanels by kExactColumns, a byte a code and two vectors of
+  // factors a block, and the sums. Prompt rows: kPanelsPerTask by kGroupBlockColumns, a byte a code
+  // and two vectors a group. The reference needs one f32 row.
   const size_t exact =
-      kPanelsPerTask * 64 * (kExactColumns / 4 + kExactColumns / 32 * 4 + kExactRows);
+      kExactPanels * 64 * (kExactColumns / 4 + kExactColumns / 32 * 2 + kExactRows);
   const size_t groups = kGroupBlockColumns / kGroupColumns;
   const size_t prompt = kPanelsPerTask * (16 * kGroupBlockColumns + groups * 2 * 64);
   const size_t row = static_cast<size_t>(cols) * sizeof(float);

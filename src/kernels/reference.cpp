@@ -32,12 +32,11 @@ void rmsnorm(const float* x, const float* weight, float eps, int32_t n, float* y
   for (int32_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i] * inverse * weight[i]);
 }
 
-void quantize(const float* x, int32_t n, int32_t e, int8_t* q, float* scale, float* half_sum,
-              float* sum) {
-  for (int32_t b = 0; b < n / 32; ++b, q += 32 * e, scale += e, half_sum += 2 * e, sum += e) {
+void quantize(const float* x, int32_t n, int32_t e, int8_t* q, ActivationBlock* blocks) {
+  for (int32_t b = 0; b < n / 32; ++b, q += 32 * e, blocks += e) {
     float absmax = 0;
     for (int i = 0; i < 32; ++i) absmax = std::max(absmax, std::fabs(x[32 * b + i]));
-    *scale = absmax / 127.0f;
+    const float scale = absmax / 127.0f;
     const float inverse = absmax > 0 ? 127.0f / absmax : 0.0f;
     int total[2] = {0, 0};
     for (int i = 0; i < 32; ++i) {
@@ -45,9 +44,8 @@ void quantize(const float* x, int32_t n, int32_t e, int8_t* q, float* scale, flo
       q[i] = static_cast<int8_t>(code);
       total[i / 16] += code;
     }
-    half_sum[0] = *scale * static_cast<float>(total[0]);
-    half_sum[1] = *scale * static_cast<float>(total[1]);
-    *sum = *scale * static_cast<float>(total[0] + total[1]);
+    const int all = total[0] + total[1];
+    *blocks = {scale, scale * static_cast<float>(all), -8 * all, {-32 * total[0], -32 * total[1]}};
   }
 }
 

@@ -113,7 +113,7 @@ float seen_value(const Activations& a, Family family, int32_t m, int32_t c) {
   if (!is_integer(family)) return a.f32[m * a.cols + c];
   if (m < a.exact_rows) {
     const int64_t at = static_cast<int64_t>(c / 32) * a.exact_rows + m;
-    return a.scale[at] * a.q[at * 32 + c % 32];
+    return a.blocks[at].scale * a.q[at * 32 + c % 32];
   }
   const auto code = static_cast<uint8_t>(a.q[m * a.cols + c]);
   return a.scale[m * (a.cols / 32) + c / kGroupColumns] * static_cast<float>(code - 128);

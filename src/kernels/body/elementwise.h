@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/kernels.h"
+
 namespace wok {
 namespace {
 
@@ -79,10 +81,9 @@ void rmsnorm(const float* x, const float* weight, float eps, int32_t n, float* y
   zip_row(x, weight, n, y, [&](Float v, Float w) { return Simd::mul(Simd::mul(v, inverse), w); });
 }
 
-void quantize(const float* x, int32_t n, int32_t e, int8_t* q, float* scale, float* half_sum,
-              float* sum) {
+void quantize(const float* x, int32_t n, int32_t e, int8_t* q, ActivationBlock* blocks) {
   constexpr int kVectors = 32 / kW;
-  for (int32_t b = 0; b < n / 32; ++b, q += 32 * e, scale += e, half_sum += 2 * e, sum += e) {
+  for (int32_t b = 0; b < n / 32; ++b, q += 32 * e, blocks += e) {
     Float v[kVectors];
     Float largest = Simd::zero();
     for (int i = 0; i < kVectors; ++i) {
@@ -91,7 +92,7 @@ void quantize(const float* x, int32_t n, int32_t e, int8_t* q, float* scale, flo
     }
     const float absmax = Simd::reduce_max(largest);
     const float inverse = absmax > 0 ? 127.0f / absmax : 0.0f;
-    *scale = absmax / 127.0f;
+    const float scale = absmax / 127.0f;
     Float total[2] = {Simd::zero(), Simd::zero()};
     for (int i = 0; i < kVectors; ++i) {
       const Float rounded = Simd::round(Simd::mul(v[i], Simd::set1(inverse)));
@@ -100,9 +101,10 @@ void quantize(const float* x, int32_t n, int32_t e, int8_t* q, float* scale, flo
     }
     // Sums of integers below 2^24: exact in float, whatever the order.
     const float first = Simd::reduce_add(total[0]), second = Simd::reduce_add(total[1]);
-    half_sum[0] = *scale * first;
-    half_sum[1] = *scale * second;
-    *sum = *scale * (first + second);
+    *blocks = {scale,
+               scale * (first + second),
+               static_cast<int32_t>(first + second) * -8,
+               {static_cast<int32_t>(first) * -32, static_cast<int32_t>(second) * -32}};
   }
 }
 

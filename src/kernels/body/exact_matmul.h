@@ -1,9 +1,11 @@
-// Packed integer panels times the exact rows of the activations: those of tokens being decoded. The
-// float operations of an output are the same for one row and for many, so batching never changes a
-// result. Beyond one tile of rows a panel is first unpacked to bytes in scratch, so that decoding
-// nibbles is paid once a panel and not once a tile.
+// Packed integer panels times the exact rows of the activations. The operations on an output are
+// the same for one row and for many, so batching never changes a result: a dot product of a block
+// in integers, the zero point's share with it, then times both scales, plus the weights' min times
+// the sum of the activations. Beyond one tile of rows panels are first unpacked to bytes in
+// scratch, so that taking codes apart is paid once a panel and not once a tile.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "kernels/body/int_blocks.h"
@@ -13,154 +15,170 @@
 namespace wok {
 namespace {
 
-// acc[m] += block times columns of row `row + m`: the dot product of codes in integers, times both
-// scales, and the weights' min times the sum of the activations.
+// What the dot product of a part of a block begins with: -zero * (sum of the activations' codes).
+template <class F>
+WOK_INLINE inline Int zero_share(const ActivationBlock& x, int part) {
+  if constexpr (F::kZero == 0) {
+    return Simd::zero_int();
+  } else if constexpr (F::kHalves) {
+    static_assert(F::kZero == 32);
+    return Simd::set1_int(x.minus32[part]);
+  } else {
+    constexpr int kBits = std::countr_zero(static_cast<unsigned>(F::kZero / 8));
+    static_assert(F::kZero == 8 << kBits);
+    const Int minus8 = Simd::set1_int(x.minus8);
+    if constexpr (kBits == 0) return minus8;
+    return Simd::template shift_left<kBits>(minus8);
+  }
+}
+
+// total += a dot product times scale and the activations' scale, plus min times their sum.
+template <class F>
+WOK_INLINE inline Float add_dot(Int dot, Float scale, Float min, const ActivationBlock& x,
+                                Float total) {
+  total = Simd::fma(Simd::to_float(dot), Simd::mul(scale, Simd::set1(x.scale)), total);
+  if constexpr (F::kHasMin) total = Simd::fma(min, Simd::set1(x.sum), total);
+  return total;
+}
+
+// acc[m] += block times columns of row `row + m`.
 template <class F, int kRows>
 WOK_INLINE inline void add_block(const Block<F>& block, const Activations& x, int32_t b,
                                  int32_t row, Float* acc) {
+  constexpr int kParts = F::kHalves ? 2 : 1, kGroups = kBlockGroups / kParts;
   const int64_t at = static_cast<int64_t>(b) * x.exact_rows + row;
   const int8_t* q = x.q + at * kBlockColumns;
-  const float* scale = x.scale + at;
+  const ActivationBlock* blocks = x.blocks + at;
   unrolled<kRows>([&](auto m) WOK_INLINE {
-    const int8_t* a = q + m * kBlockColumns;
-    const Float da = Simd::set1(scale[m]);
-    const Factors& f = block.factors[0];
-    if constexpr (F::kSigned) {
-      const Float dot = Simd::to_float(Simd::template dot_signed<kBlockGroups>(block.w, a));
-      acc[m] = Simd::fma(dot, Simd::mul(f.scale, da), acc[m]);
-      if constexpr (Simd::kSignedOffset != 0) {
-        acc[m] = Simd::fma(f.min, Simd::set1(x.sum[at + m]), acc[m]);
+    unrolled<kParts>([&](auto part) WOK_INLINE {
+      const Int start = zero_share<F>(blocks[m], part);
+      const Bytes* w = block.w + part * kGroups;
+      const int8_t* a = q + m * kBlockColumns + part * kGroups * 4;
+      const Factors& f = block.factors[part];
+      Int dot;
+      if constexpr (F::kSigned) {
+        dot = Simd::template dot_signed<kGroups>(start, w, a);
+      } else {
+        dot = Simd::template dot_unsigned<F::Codes::kDepth, kGroups>(start, w, a);
       }
-    } else if constexpr (F::kHalves) {
-      const float* s = x.half_sum + (at + m) * 2;
-      const Factors& g = block.factors[1];
-      constexpr int kDepth = F::Codes::kDepth;
-      const Float dot0 = Simd::to_float(Simd::template dot_unsigned<kDepth, 4>(block.w, a));
-      const Float dot1 =
-          Simd::to_float(Simd::template dot_unsigned<kDepth, 4>(block.w + 4, a + 16));
-      acc[m] = Simd::fma(dot0, Simd::mul(f.scale, da), acc[m]);
-      acc[m] = Simd::fma(f.min, Simd::set1(s[0]), acc[m]);
-      acc[m] = Simd::fma(dot1, Simd::mul(g.scale, da), acc[m]);
-      acc[m] = Simd::fma(g.min, Simd::set1(s[1]), acc[m]);
-    } else {
-      const Float dot =
-          Simd::to_float(Simd::template dot_unsigned<F::Codes::kDepth, kBlockGroups>(block.w, a));
-      acc[m] = Simd::fma(dot, Simd::mul(f.scale, da), acc[m]);
-      acc[m] = Simd::fma(f.min, Simd::set1(x.sum[at + m]), acc[m]);
-    }
+      acc[m] = add_dot<F>(dot, f.scale, f.min, blocks[m], acc[m]);
+    });
   });
 }
 
-// Beyond one tile of rows: a task's panels are unpacked kExactColumns at a time into scratch that
-// stays in L1 while all rows pass, several panels beside each other, so that one load of an
-// activation serves all of them.
+// Beyond one tile of rows: kExactPanels panels beside each other are unpacked kExactColumns at a
+// time into scratch that stays in L1 while all rows pass. A tile's integer and float sums fill the
+// registers: an output is touched in memory only once per kExactColumns.
 constexpr int kExactBlocks = kExactColumns / kBlockColumns;
-constexpr int kExactTileRows = kW == 16 ? 6 : 2;
+constexpr int kExactTileRows = kW == 16 ? 6 : 3;
 
-template <class F, int kPanels>
+template <class F>
 struct ExactScratch {
-  static constexpr int kFactors = F::kHalves ? 4 : 2;
-  uint8_t* codes;  // [blocks, kBlockGroups, kPanels] vectors
-  float* factors;  // [blocks, kFactors, kPanels] vectors: scale and min, of each half
-  float* sums;     // [rows, kPanels] vectors
+  static constexpr int kFactors = F::kHalves || F::kHasMin ? 2 : 1;
+  static constexpr int kCodeBytes = kBlockGroups * kExactPanels * kVectorBytes;  // of a block
+  static constexpr int kFactorFloats = kFactors * kExactPanels * kW;
+  static constexpr int kSumFloats = kExactPanels * kW;  // of a row
+  uint8_t* codes;  // [blocks, kBlockGroups, kExactPanels] vectors
+  float* factors;  // [blocks, kFactors, kExactPanels] vectors: scale and min, or the halves' scales
+  float* sums;     // [rows, kExactPanels] vectors
 
   explicit ExactScratch(uint8_t* at)
       : codes(at),
-        factors(
-            reinterpret_cast<float*>(at + kExactBlocks * kBlockGroups * kPanels * kVectorBytes)),
-        sums(factors + kExactBlocks * 4 * kPanels * kW) {}
+        factors(reinterpret_cast<float*>(at + kExactBlocks * kCodeBytes)),
+        sums(factors + kExactBlocks * 2 * kExactPanels * kW) {}
 
   void fill(const uint8_t* run, int32_t blocks, int panel) const {
     for_blocks<F>(run, blocks, [&](const Block<F>& block, int32_t b) WOK_INLINE {
-      uint8_t* to = codes + (b * kBlockGroups * kPanels + panel) * kVectorBytes;
+      uint8_t* to = codes + b * kCodeBytes + panel * kVectorBytes;
       unrolled<kBlockGroups>([&](auto v) WOK_INLINE {
-        Simd::store_bytes(to + v * kPanels * kVectorBytes,
+        Simd::store_bytes(to + v * kExactPanels * kVectorBytes,
                           F::kSigned ? Simd::offset_codes(block.w[v]) : block.w[v]);
       });
-      float* f = factors + (b * kFactors * kPanels + panel) * kW;
-      unrolled<kFactors / 2>([&](auto h) WOK_INLINE {
-        Simd::store(f + 2 * h * kPanels * kW, block.factors[h].scale);
-        Simd::store(f + (2 * h + 1) * kPanels * kW, block.factors[h].min);
-      });
+      float* f = factors + b * kFactorFloats + panel * kW;
+      Simd::store(f, block.factors[0].scale);
+      if constexpr (F::kHalves) Simd::store(f + kExactPanels * kW, block.factors[1].scale);
+      if constexpr (F::kHasMin) Simd::store(f + kExactPanels * kW, block.factors[0].min);
     });
   }
 };
 
-// scratch.sums of rows row + [0, kRows) += blocks [first, first + blocks), which are in scratch.
-// The same float operations on each output as add_block's.
-template <class F, int kRows, int kPanels>
-inline void exact_tile(const Activations& x, int32_t row, int32_t first, int32_t blocks,
-                       const ExactScratch<F, kPanels>& from, float* sums) {
-  constexpr int kParts = F::kHalves ? 2 : 1, kSteps = kBlockGroups / kParts;
+// Blocks [first, first + blocks), which are in scratch, for rows row + [0, kRows): added to `sums`,
+// which the first blocks do not read; the last ones write the output instead.
+template <class F, int kRows>
+inline void exact_tile(const MatmulArgs& args, int32_t panel, int32_t row, int32_t first,
+                       int32_t blocks, const ExactScratch<F>& from, float* sums) {
+  const Activations& x = *args.x;
+  constexpr int kPanels = kExactPanels, kOutputs = kRows * kPanels;
+  constexpr int kParts = F::kHalves ? 2 : 1, kGroups = kBlockGroups / kParts;
   const uint8_t* w = from.codes;
   const float* factors = from.factors;
+  const int64_t at = static_cast<int64_t>(first) * x.exact_rows + row;
+  const int8_t* q = x.q + at * kBlockColumns;
+  const ActivationBlock* xb = x.blocks + at;
+  Float total[kOutputs];
+  unrolled<kOutputs>(
+      [&](auto i) WOK_INLINE { total[i] = first == 0 ? Simd::zero() : Simd::load(sums + i * kW); });
   int32_t b = 0;
-  do {
-    const int64_t at = static_cast<int64_t>(first + b) * x.exact_rows + row;
-    const int8_t* q = x.q + at * kBlockColumns;
+  do {  // at least one; a loop that might not run costs GCC registers
+    Int dots[kOutputs];
     unrolled<kParts>([&](auto part) WOK_INLINE {
-      Int acc[kRows][kPanels];
-      unrolled<kRows * kPanels>(
-          [&](auto i) WOK_INLINE { acc[i / kPanels][i % kPanels] = Simd::zero_int(); });
-      const uint8_t* codes_at = w + part * kSteps * kPanels * kVectorBytes;
-      const int8_t* four_at = q + part * kSteps * 4;
-      int step = 0;
-      do {
-        Bytes codes[kPanels];
-        unrolled<kPanels>(
-            [&](auto n) WOK_INLINE { codes[n] = Simd::load_bytes(codes_at + n * kVectorBytes); });
-        unrolled<kRows>([&](auto m) WOK_INLINE {
-          const Int four = Simd::broadcast_codes(four_at + m * kBlockColumns);
-          unrolled<kPanels>(
-              [&](auto n) WOK_INLINE { acc[m][n] = Simd::dot_codes(acc[m][n], codes[n], four); });
-        });
-        codes_at += kPanels * kVectorBytes;
-        four_at += 4;
-      } while (++step < kSteps);
       unrolled<kRows>([&](auto m) WOK_INLINE {
-        const Float da = Simd::set1(x.scale[at + m]);
-        const Float sum = Simd::set1(F::kHalves ? x.half_sum[2 * (at + m) + part] : x.sum[at + m]);
+        const Int start = zero_share<F>(xb[m], part);
+        unrolled<kPanels>([&](auto n) WOK_INLINE { dots[m * kPanels + n] = start; });
+      });
+      unrolled<kGroups>([&](auto g) WOK_INLINE {
+        constexpr int kGroup = part * kGroups + g;
+        Bytes codes[kPanels];
         unrolled<kPanels>([&](auto n) WOK_INLINE {
-          const Float scale = Simd::load(factors + (2 * part * kPanels + n) * kW);
-          const Float min = Simd::load(factors + ((2 * part + 1) * kPanels + n) * kW);
-          float* out = sums + (m * kPanels + n) * kW;
-          const Float dot = Simd::to_float(acc[m][n]);
-          const Float scaled = Simd::fma(dot, Simd::mul(scale, da), Simd::load(out));
-          Simd::store(out, Simd::fma(min, sum, scaled));
+          codes[n] = Simd::load_bytes(w + (kGroup * kPanels + n) * kVectorBytes);
+        });
+        unrolled<kRows>([&](auto m) WOK_INLINE {
+          const Int four = Simd::broadcast_codes(q + m * kBlockColumns + kGroup * 4);
+          unrolled<kPanels>([&](auto n) WOK_INLINE {
+            Int& dot = dots[m * kPanels + n];
+            dot = Simd::dot_codes(dot, codes[n], four);
+          });
+        });
+      });
+      unrolled<kPanels>([&](auto n) WOK_INLINE {
+        const Float scale = Simd::load(factors + (part * kPanels + n) * kW);
+        const Float min = Simd::load(factors + (F::kHasMin ? kPanels + n : 0) * kW);
+        unrolled<kRows>([&](auto m) WOK_INLINE {
+          Float& sum = total[m * kPanels + n];
+          sum = add_dot<F>(dots[m * kPanels + n], scale, min, xb[m], sum);
         });
       });
     });
-    w += kBlockGroups * kPanels * kVectorBytes;
-    factors += ExactScratch<F, kPanels>::kFactors * kPanels * kW;
+    w += ExactScratch<F>::kCodeBytes;
+    factors += ExactScratch<F>::kFactorFloats;
+    q += static_cast<int64_t>(x.exact_rows) * kBlockColumns;
+    xb += x.exact_rows;
   } while (++b < blocks);
+  if (first + blocks < x.cols / kBlockColumns) {
+    unrolled<kOutputs>([&](auto i) WOK_INLINE { Simd::store(sums + i * kW, total[i]); });
+    return;
+  }
+  unrolled<kOutputs>([&](auto i) WOK_INLINE {
+    write_out(args, panel + i % kPanels, row + i / kPanels, total[i]);
+  });
 }
 
-template <class F, int kPanels>
+template <class F>
 void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t end) {
   const Matrix& w = *args.weights;
   const int32_t blocks = w.cols / kBlockColumns;
-  const ExactScratch<F, kPanels> scratch(args.scratch);
-  constexpr int kSumFloats = kPanels * kW;
-  for (int64_t i = 0; i < static_cast<int64_t>(end - begin) * kSumFloats; i += kW) {
-    Simd::store(scratch.sums + i, Simd::zero());
-  }
+  const ExactScratch<F> scratch(args.scratch);
   for (int32_t first = 0; first < blocks; first += kExactBlocks) {
     const int32_t count = blocks - first < kExactBlocks ? blocks - first : kExactBlocks;
-    for (int n = 0; n < kPanels; ++n) {
+    for (int n = 0; n < kExactPanels; ++n) {
       scratch.fill(w.data + (panel + n) * w.panel_bytes +
                        static_cast<int64_t>(first / F::kRun) * F::kRunBytes,
                    count, n);
     }
     for_row_tiles<kExactTileRows>(begin, end, [&]<int kRows>(int32_t row) {
-      exact_tile<F, kRows, kPanels>(*args.x, row, first, count, scratch,
-                                    scratch.sums + (row - begin) * kSumFloats);
+      exact_tile<F, kRows>(args, panel, row, first, count, scratch,
+                           scratch.sums + (row - begin) * ExactScratch<F>::kSumFloats);
     });
-  }
-  for (int32_t row = begin; row < end; ++row) {
-    for (int n = 0; n < kPanels; ++n) {
-      write_out(args, panel + n, row,
-                Simd::load(scratch.sums + ((row - begin) * kPanels + n) * kW));
-    }
   }
 }
 
@@ -184,10 +202,9 @@ template <class F>
 void exact_matmul(const MatmulArgs& args, int32_t begin, int32_t end) {
   int32_t p = args.panel_begin;
   if (Simd::kHasVnni && end - begin > kTileRows) {
-    for (; p + kPanelsPerTask <= args.panel_end; p += kPanelsPerTask) {
+    for (; p + kExactPanels <= args.panel_end; p += kExactPanels) {
       for (int32_t row = begin; row < end; row += kExactRows) {
-        exact_panels<F, kPanelsPerTask>(args, p, row,
-                                        end - row < kExactRows ? end : row + kExactRows);
+        exact_panels<F>(args, p, row, end - row < kExactRows ? end : row + kExactRows);
       }
     }
   }

@@ -78,13 +78,15 @@ struct Codes8 {
 };
 
 // Factors of block `i` of a run: weight = scale * code + min. kHalves: columns 16-31 have factors
-// of their own.
+// of their own. kZero: the code that means 0; where there is one, min is -kZero * scale.
 struct Factors {
   Float scale, min;
 };
 
 struct ScaleAndMin {
   static constexpr int kRun = 1;
+  static constexpr bool kHasMin = true;
+  static constexpr int kZero = 0;
   static constexpr int kHeadBytes = kW * 4;
   static constexpr bool kHalves = false;
   static Factors at(const uint8_t* head, int, int) {
@@ -92,9 +94,11 @@ struct ScaleAndMin {
   }
 };
 
-template <int kZero>
+template <int kZeroCode>
 struct ScaleAndZero {
   static constexpr int kRun = 2;
+  static constexpr bool kHasMin = false;
+  static constexpr int kZero = kZeroCode;
   static constexpr int kHeadBytes = kW * 4;
   static constexpr bool kHalves = false;
   static Factors at(const uint8_t* head, int i, int) {
@@ -105,6 +109,8 @@ struct ScaleAndZero {
 
 struct SuperScaleAndMin {
   static constexpr int kRun = 8;
+  static constexpr bool kHasMin = true;
+  static constexpr int kZero = 0;
   static constexpr int kHeadBytes = kW * 20;
   static constexpr bool kHalves = false;
   static Factors at(const uint8_t* head, int i, int) {
@@ -117,12 +123,14 @@ struct SuperScaleAndMin {
 
 struct SuperHalfScales {
   static constexpr int kRun = 8;
+  static constexpr bool kHasMin = false;
+  static constexpr int kZero = 32;
   static constexpr int kHeadBytes = kW * 20;
   static constexpr bool kHalves = true;
   static Factors at(const uint8_t* head, int i, int half) {
     const Float scale =
         Simd::mul(Simd::load_half(head), Simd::load_i8(head + 2 * kW + 2 * kW * i + kW * half));
-    return {scale, Simd::mul(scale, Simd::set1(-32.0f))};
+    return {scale, Simd::mul(scale, Simd::set1(static_cast<float>(-kZero)))};
   }
 };
 
@@ -132,6 +140,8 @@ struct IntFamily {
   using Scales = FactorsOf;
   static constexpr bool kSigned = kSignedCodes;
   static constexpr bool kHalves = FactorsOf::kHalves;
+  static constexpr bool kHasMin = FactorsOf::kHasMin;
+  static constexpr int kZero = FactorsOf::kZero;
   static constexpr int kRun = FactorsOf::kRun;
   static constexpr int kCodeBytes = CodesOf::kVectors * kVectorBytes;
   static constexpr int kRunBytes = FactorsOf::kHeadBytes + kRun * kCodeBytes;

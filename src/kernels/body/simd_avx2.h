@@ -180,36 +180,33 @@ struct Simd {
   // Sum over groups of code * activation, per lane, for unsigned codes. kDepth: how many products
   // pairs of which fit an int16 sum (8 for 4-bit codes, 4 for 5-bit, 2 for 6-bit).
   template <int kDepth, int kGroups>
-  WOK_INLINE static Int dot_unsigned(const Bytes* w, const int8_t* a) {
+  WOK_INLINE static Int dot_unsigned(Int total, const Bytes* w, const int8_t* a) {
 #if defined(__AVXVNNI__)
-    __m256i sums = _mm256_setzero_si256();
-    unrolled<kGroups>([&](auto g) WOK_INLINE { sums = dpbusd(sums, w[g], broadcast4(a + 4 * g)); });
-    return sums;
+    unrolled<kGroups>([&](auto g)
+                          WOK_INLINE { total = dpbusd(total, w[g], broadcast4(a + 4 * g)); });
+    return total;
 #endif
     const __m256i ones = _mm256_set1_epi16(1);
-    __m256i total{};
     for (int g0 = 0; g0 < kGroups; g0 += kDepth) {
       __m256i sum = _mm256_maddubs_epi16(w[g0], broadcast4(a + 4 * g0));
       for (int g = g0 + 1; g < g0 + kDepth && g < kGroups; ++g) {
         sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w[g], broadcast4(a + 4 * g)));
       }
-      const __m256i wide = _mm256_madd_epi16(sum, ones);
-      total = g0 == 0 ? wide : _mm256_add_epi32(total, wide);
+      total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, ones));
     }
     return total;
   }
   // The same for signed codes in [-128, 127]; activations are in [-127, 127]. The sign moves to the
   // activation, which has no -128: negating a code of -128 would wrap.
   template <int kGroups>
-  WOK_INLINE static Int dot_signed(const Bytes* w, const int8_t* a) {
+  WOK_INLINE static Int dot_signed(Int total, const Bytes* w, const int8_t* a) {
 #if defined(__AVXVNNI__)
-    __m256i sums = _mm256_setzero_si256();
-    unrolled<kGroups>(
-        [&](auto g) WOK_INLINE { sums = dpbusd(sums, offset_codes(w[g]), broadcast4(a + 4 * g)); });
-    return sums;
+    unrolled<kGroups>([&](auto g) WOK_INLINE {
+      total = dpbusd(total, offset_codes(w[g]), broadcast4(a + 4 * g));
+    });
+    return total;
 #endif
     const __m256i ones = _mm256_set1_epi16(1);
-    __m256i total = _mm256_setzero_si256();
     for (int g = 0; g < kGroups; ++g) {
       const __m256i x = broadcast4(a + 4 * g);
       const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w[g]), _mm256_sign_epi8(x, w[g]));
@@ -236,6 +233,13 @@ struct Simd {
   // For rounding codes to int8 (body/group_matmul.h), in words of 7 fraction bits.
   static Int zero_int() {
     return _mm256_setzero_si256();
+  }
+  static Int set1_int(int32_t v) {
+    return _mm256_set1_epi32(v);
+  }
+  template <int kBits>
+  static Int shift_left(Int v) {
+    return _mm256_slli_epi32(v, kBits);
   }
   static Int load_int(const int32_t* p) {
     return load_bytes(p);

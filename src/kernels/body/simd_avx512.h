@@ -109,8 +109,7 @@ struct Simd {
   }
   // VNNI sums four products into 32 bits at once, so kDepth does not matter here.
   template <int kDepth, int kGroups>
-  WOK_INLINE static Int dot_unsigned(const Bytes* w, const int8_t* a) {
-    __m512i total = _mm512_setzero_si512();
+  WOK_INLINE static Int dot_unsigned(Int total, const Bytes* w, const int8_t* a) {
     unrolled<kGroups>([&](auto g)
                           WOK_INLINE { total = dpbusd(total, w[g], broadcast4(a + 4 * g)); });
     return total;
@@ -118,11 +117,9 @@ struct Simd {
   // dpbusd wants one unsigned operand: the codes + kSignedOffset. The caller takes kSignedOffset
   // times the sum of the activations off again.
   template <int kGroups>
-  WOK_INLINE static Int dot_signed(const Bytes* w, const int8_t* a) {
-    const __m512i offset = _mm512_set1_epi8(static_cast<char>(0x80));
-    __m512i total = _mm512_setzero_si512();
+  WOK_INLINE static Int dot_signed(Int total, const Bytes* w, const int8_t* a) {
     unrolled<kGroups>([&](auto g) WOK_INLINE {
-      total = dpbusd(total, _mm512_xor_si512(w[g], offset), broadcast4(a + 4 * g));
+      total = dpbusd(total, offset_codes(w[g]), broadcast4(a + 4 * g));
     });
     return total;
   }
@@ -136,6 +133,11 @@ struct Simd {
 
   // For rounding codes to int8 (body/group_matmul.h), in words of 7 fraction bits.
   static Int zero_int() { return _mm512_setzero_si512(); }
+  static Int set1_int(int32_t v) { return _mm512_set1_epi32(v); }
+  template <int kBits>
+  static Int shift_left(Int v) {
+    return _mm512_slli_epi32(v, kBits);
+  }
   static Int load_int(const int32_t* p) { return _mm512_loadu_si512(p); }
   static void store_int(int32_t* p, Int v) { _mm512_storeu_si512(p, v); }
   static Int broadcast_int(const uint8_t* p) {

@@ -149,8 +149,7 @@ struct Simd {
     });
   }
   template <int kDepth, int kGroups>
-  static Int dot_unsigned(const Bytes* w, const int8_t* a) {
-    Int r{};
+  static Int dot_unsigned(Int r, const Bytes* w, const int8_t* a) {
     for (int i = 0; i < kGroups * 4 * kWidth; ++i) {
       const int group = i / (4 * kWidth), byte = i % (4 * kWidth);
       r.v[byte / 4] += w[group].v[byte] * a[4 * group + byte % 4];
@@ -158,8 +157,7 @@ struct Simd {
     return r;
   }
   template <int kGroups>
-  static Int dot_signed(const Bytes* w, const int8_t* a) {
-    Int r{};
+  static Int dot_signed(Int r, const Bytes* w, const int8_t* a) {
     for (int i = 0; i < kGroups * 4 * kWidth; ++i) {
       const int group = i / (4 * kWidth), byte = i % (4 * kWidth);
       r.v[byte / 4] += (w[group].v[byte] ^ 0x80) * a[4 * group + byte % 4];
@@ -181,6 +179,16 @@ struct Simd {
   }
 
   static Int zero_int() { return {}; }
+  static Int set1_int(int32_t v) {
+    Int r;
+    for (int32_t& lane : r.v) lane = v;
+    return r;
+  }
+  template <int kBits>
+  static Int shift_left(Int a) {
+    for (int32_t& lane : a.v) lane *= 1 << kBits;
+    return a;
+  }
   static Int load_int(const int32_t* p) {
     Int r;
     std::memcpy(r.v, p, sizeof(r.v));
