@@ -8,6 +8,10 @@
 #   lint [--fast]    format, include direction, weak symbols, file length, clang-tidy (not --fast)
 #   sanitize         the tests under address+undefined and thread sanitizers, then the fuzz targets
 #   fuzz [RUNS]      build the fuzz targets and run each for RUNS inputs (default 20000)
+#   bench-kernels [ARGS]  set up, build, each kernel beside the roof of one core (Google Benchmark's
+#                       ARGS, as --benchmark_filter=Int4)
+#   bench-kernels [ARGS]  set up, build, measure each kernel beside the roof of one core (ARGS are
+#                       Google Benchmark's, as --benchmark_filter=Int4)
 #   bench-peers [ARGS]  set up, build, fetch the peers, compare (ARGS as for `bench/peers measure`;
 #                       after --served as for `bench/peers served`)
 #   help             this text
@@ -186,6 +190,20 @@ cmd_sanitize() {
   (( ${#failed[@]} == 0 )) || die "failed under sanitizers: ${failed[*]}"
 }
 
+cmd_bench_kernels() {
+  cmd_setup
+  cmake --preset release >/dev/null && cmake --build --preset release --target kernel_bench >&2 ||
+    die "the kernel benchmark did not build (see above)"
+  build/release/bench/kernel_bench "$@"
+}
+
+cmd_bench_kernels() {
+  cmd_setup
+  cmake --preset release >/dev/null && cmake --build --preset release --target kernel_bench >&2 ||
+    die "the kernel benchmark did not build (see above)"
+  build/release/bench/kernel_bench "$@"
+}
+
 # llama.cpp and OpenVINO GenAI, pinned, in build/peers/venv. llama.cpp is compiled here.
 fetch_peers() {
   local venv=build/peers/venv want
@@ -238,7 +256,7 @@ cmd_help() { sed -n '2,/^set -/{/^#/s/^# \{0,1\}//p}' tools/dev.sh; }
 command=${1:-help}
 shift || true
 case $command in
-  setup | build | test | serve | lint | sanitize | fuzz | bench-peers | help) "cmd_${command//-/_}" "$@" ;;
+  setup | build | test | serve | lint | sanitize | fuzz | bench-kernels | bench-peers | help) "cmd_${command//-/_}" "$@" ;;
   -h | --help) cmd_help ;;
   *) die "unknown command '$command'; see tools/dev.sh help" ;;
 esac

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -220,6 +221,31 @@ TEST(Kernels, PromptRowsAreTheSameInPlainAndInAvx512) {
     }
     for (size_t i = 0; i < y[0].size(); ++i) {
       ASSERT_EQ(y[0][i], y[1][i]) << "family " << f << " at " << i;
+    }
+  }
+}
+
+TEST(Kernels, ActivationBlocksSayWhatTheirCodesSumTo) {
+  constexpr int32_t kCols = 96, kExact = 3;
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(kCols);
+  for (float& v : x) v = normal(random);
+  for (const KernelTable* table : tables()) {
+    std::vector<int8_t> q(kCols * kExact);
+    std::vector<ActivationBlock> blocks(kCols / 32 * kExact);
+    table->quantize(x.data(), kCols, kExact, q.data(), blocks.data());
+    for (int32_t b = 0; b < kCols / 32; ++b) {
+      const int8_t* codes = &q[b * kExact * 32];
+      const ActivationBlock& block = blocks[b * kExact];
+      const int first = std::accumulate(codes, codes + 16, 0);
+      const int second = std::accumulate(codes + 16, codes + 32, 0);
+      EXPECT_NE(first + second, 0) << "nothing to see in these codes";
+      EXPECT_EQ(block.minus8, -8 * (first + second)) << table->name;
+      EXPECT_EQ(block.minus32[0], -32 * first) << table->name;
+      EXPECT_EQ(block.minus32[1], -32 * second) << table->name;
+      EXPECT_FLOAT_EQ(block.sum, block.scale * static_cast<float>(first + second)) << table->name;
+      EXPECT_NEAR(codes[5] * block.scale, x[b * 32 + 5], block.scale) << table->name;
     }
   }
 }
