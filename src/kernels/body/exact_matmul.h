@@ -70,7 +70,7 @@ WOK_INLINE inline void add_block(const Block<F>& block, const Activations& x, in
 // time into scratch that stays in L1 while all rows pass. A tile's integer and float sums fill the
 // registers: an output is touched in memory only once per kExactColumns.
 constexpr int kExactBlocks = kExactColumns / kBlockColumns;
-constexpr int kExactTileRows = kW == 16 ? 6 : 3;
+constexpr int kExactTileRows = Simd::kExactTileRows;
 
 template <class F>
 struct ExactScratch {

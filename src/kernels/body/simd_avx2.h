@@ -13,6 +13,8 @@ namespace wok {
 namespace {
 
 struct Simd {
+  // Rows of an exact tile: with two panels their sums fill the registers.
+  static constexpr int kExactTileRows = 3;
   static constexpr int kWidth = 8;  // 32-bit lanes
 #if defined(__AVXVNNI__)
   static constexpr const char* kName = "avxvnni";

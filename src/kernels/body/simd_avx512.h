@@ -13,6 +13,8 @@ namespace wok {
 namespace {
 
 struct Simd {
+  // Rows of an exact tile: with two panels their sums fill the registers.
+  static constexpr int kExactTileRows = 6;
   static constexpr int kWidth = 16;
   static constexpr const char* kName = "avx512";
   using Float = __m512;
