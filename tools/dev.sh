@@ -8,8 +8,6 @@
 #   lint [--fast]    format, include direction, weak symbols, file length, clang-tidy (not --fast)
 #   sanitize         the tests under address+undefined and thread sanitizers, then the fuzz targets
 #   fuzz [RUNS]      build the fuzz targets and run each for RUNS inputs (default 20000)
-#   bench-kernels [ARGS]  set up, build, each kernel beside the roof of one core (Google Benchmark's
-#                       ARGS, as --benchmark_filter=Int4)
 #   bench-kernels [ARGS]  set up, build, measure each kernel beside the roof of one core (ARGS are
 #                       Google Benchmark's, as --benchmark_filter=Int4)
 #   bench-peers [ARGS]  set up, build, fetch the peers, compare (ARGS as for `bench/peers measure`;
@@ -188,13 +186,6 @@ cmd_sanitize() {
     [[ $preset == fuzz ]] || { say "$preset failed; the end of its output:"; tail -n 40 "build/$preset/sanitize.log" >&2; }
   done
   (( ${#failed[@]} == 0 )) || die "failed under sanitizers: ${failed[*]}"
-}
-
-cmd_bench_kernels() {
-  cmd_setup
-  cmake --preset release >/dev/null && cmake --build --preset release --target kernel_bench >&2 ||
-    die "the kernel benchmark did not build (see above)"
-  build/release/bench/kernel_bench "$@"
 }
 
 cmd_bench_kernels() {

@@ -20,8 +20,8 @@ namespace wok {
 namespace {
 
 constexpr int32_t kMatrixRows = 1024, kMatrixCols = 2048;
-// More than the last-level cache's share of a core: 256 MiB of weights pass before any is read
-// again.
+// So much passes before any weight is read again. Where a cache holds all of it, the plain read it
+// is compared with comes from there as well.
 constexpr size_t kColdBytes = size_t{256} << 20;
 
 constexpr const char* kFamilyNames[kFamilyCount] = {"Int4",     "Int4Zero",  "Int4Super", "Int5",
@@ -71,7 +71,7 @@ double timed(benchmark::State& state, const Fn& fn) {
   return seconds_since(start);
 }
 
-// Copies of one random matrix, one after the other in memory.
+// Copies of one matrix, one after the other in memory.
 struct Weights {
   std::vector<uint8_t> bytes;
   Matrix matrix;

@@ -116,8 +116,8 @@ struct Simd {
                           WOK_INLINE { total = dpbusd(total, w[g], broadcast4(a + 4 * g)); });
     return total;
   }
-  // dpbusd wants one unsigned operand: the codes + kSignedOffset. The caller takes kSignedOffset
-  // times the sum of the activations off again.
+  // dpbusd wants one unsigned operand: the codes + kSignedOffset. The caller begins
+  // with -kSignedOffset times the sum of the activations.
   template <int kGroups>
   WOK_INLINE static Int dot_signed(Int total, const Bytes* w, const int8_t* a) {
     unrolled<kGroups>([&](auto g) WOK_INLINE {
