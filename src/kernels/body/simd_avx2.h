@@ -179,8 +179,8 @@ struct Simd {
     std::memcpy(&four, p, 4);
     return _mm256_set1_epi32(four);
   }
-  // total + the sum over groups of code * activation, per lane, for unsigned codes. kDepth: how many products
-  // pairs of which fit an int16 sum (8 for 4-bit codes, 4 for 5-bit, 2 for 6-bit).
+  // total + the sum over groups of code * activation, per lane, for unsigned codes. kDepth: how
+  // many products pairs of which fit an int16 sum (8 for 4-bit codes, 4 for 5-bit, 2 for 6-bit).
   template <int kDepth, int kGroups>
   WOK_INLINE static Int dot_unsigned(Int total, const Bytes* w, const int8_t* a) {
 #if defined(__AVXVNNI__)
