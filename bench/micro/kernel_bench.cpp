@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/peak_loops.h"
+#include "bench/roof.h"
 #include "kernels/activations.h"
 #include "kernels/isa.h"
 #include "kernels/pack.h"
@@ -32,32 +32,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Of a few runs: another machine on the host can take away from any of them.
-template <class Fn>
-double best_seconds(const Fn& fn) {
-  double best = 1e9;
-  for (int i = 0; i < 4; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    fn();
-    best = std::min(best, seconds_since(start));
+// What one thread can do now: the best of a few tries, for another machine on the host can take
+// away from any of them.
+bench::Roof roof_now() {
+  static auto meter = bench::RoofMeter::create(kColdBytes);
+  static ComputePool pool(1);
+  if (!meter.ok()) {
+    std::fprintf(stderr, "error: %s\n", meter.error().message.c_str());
+    std::exit(1);
   }
-  return best;
-}
-
-double peak_gop_per_s(const std::string& name) {
-  for (const bench::PeakLoop& loop : bench::peak_loops()) {
-    if (name != loop.name) continue;
-    constexpr int64_t kIterations = 1'000'000;
-    const double seconds = best_seconds([&] { loop.run(kIterations); });
-    return loop.ops_per_iteration * kIterations / seconds / 1e9;
-  }
-  return 0;
-}
-
-double read_gb_per_s(const std::vector<uint8_t>& bytes) {
-  const double seconds =
-      best_seconds([&] { benchmark::DoNotOptimize(bench::read_all(bytes.data(), bytes.size())); });
-  return static_cast<double>(bytes.size()) / seconds / 1e9;
+  return meter->measure(pool, {.repetitions = 4, .caches = false, .all_peaks = false});
 }
 
 // Runs the benchmark's iterations; returns their seconds on the wall clock.
@@ -112,8 +96,7 @@ void matmul(benchmark::State& state, const KernelTable& kernels, Family family, 
   std::vector<float> y(static_cast<size_t>(rows) * kMatrixRows);
   std::vector<uint8_t> scratch(matmul_scratch_bytes(kMatrixCols) + 64);
   auto* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-  const double peak = peak_gop_per_s(is_integer(family) ? "int8" : "fp32");
-  const double read = cold ? read_gb_per_s(w.bytes) : 0;
+  const bench::Roof roof = roof_now();
   int64_t i = 0;
   const double seconds = timed(state, [&] {
     kernels.matmul({.weights = &w.copy(i++),
@@ -128,10 +111,11 @@ void matmul(benchmark::State& state, const KernelTable& kernels, Family family, 
   const double gop_per_s = 2e-9 * kMatrixRows * kMatrixCols * rows * calls_per_s;
   const double gb_per_s = 1e-9 * static_cast<double>(w.copy_bytes) * calls_per_s;
   state.counters["Gop/s"] = gop_per_s;
-  state.counters["of_peak"] = gop_per_s / peak;
+  state.counters["of_peak"] =
+      gop_per_s / roof.peak_gop_per_s(is_integer(family) ? "int8" : "fp32", 1);
   if (!cold) return;
   state.counters["GB/s"] = gb_per_s;
-  state.counters["of_read"] = gb_per_s / read;
+  state.counters["of_read"] = gb_per_s / roof.read_gb_per_s("DRAM", 1);
 }
 
 void attention(benchmark::State& state, const KernelTable& kernels, int32_t dim, int32_t rows,
@@ -157,12 +141,12 @@ void attention(benchmark::State& state, const KernelTable& kernels, int32_t dim,
     args.out[r] = &out[static_cast<size_t>(r) * dim];
     args.end[r] = positions;
   }
-  const double peak = peak_gop_per_s("fp32");
+  const bench::Roof roof = roof_now();
   const double seconds = timed(state, [&] { kernels.kv_f16.attend(args); });
   const double gop_per_s =
       4e-9 * dim * rows * positions * static_cast<double>(state.iterations()) / seconds;
   state.counters["Gop/s"] = gop_per_s;
-  state.counters["of_peak"] = gop_per_s / peak;
+  state.counters["of_peak"] = gop_per_s / roof.peak_gop_per_s("fp32", 1);
 }
 
 void register_all(const KernelTable& kernels) {
