@@ -28,11 +28,26 @@ constexpr int kSpins = 1500;
 
 constexpr int kTaskBits = 20;
 constexpr uint64_t kTaskMask = (uint64_t{1} << kTaskBits) - 1;
+constexpr int32_t kNone = -1;
 
-constexpr uint64_t make_ticket(uint32_t generation, int32_t tasks, int32_t next) {
-  return static_cast<uint64_t>(generation & 0xffffff) << (2 * kTaskBits) |
-         static_cast<uint64_t>(tasks) << kTaskBits | static_cast<uint64_t>(next);
-}
+// A share's word, taken apart.
+struct Tasks {
+  uint32_t generation;  // 24 bits
+  int32_t end, next;
+
+  explicit Tasks(uint64_t word)
+      : generation(static_cast<uint32_t>(word >> (2 * kTaskBits))),
+        end(static_cast<int32_t>((word >> kTaskBits) & kTaskMask)),
+        next(static_cast<int32_t>(word & kTaskMask)) {}
+  Tasks(uint32_t run, int32_t first, int32_t last)
+      : generation(run & 0xffffff), end(last), next(first) {}
+
+  uint64_t word() const {
+    return static_cast<uint64_t>(generation) << (2 * kTaskBits) |
+           static_cast<uint64_t>(end) << kTaskBits | static_cast<uint64_t>(next);
+  }
+  int32_t left(uint32_t run) const { return generation == (run & 0xffffff) ? end - next : 0; }
+};
 
 // cgroup v2's "max 100000" or "200000 100000": quota and period in microseconds.
 double cgroup_cpus() {
@@ -68,7 +83,7 @@ int32_t usable_cpus() {
   return std::max(1, static_cast<int32_t>(std::min<double>(allowed, std::floor(quota + 0.5))));
 }
 
-ComputePool::ComputePool(int32_t threads) {
+ComputePool::ComputePool(int32_t threads) : shares_(std::max(threads, 0)) {
   WOK_CHECK(threads >= 1, "a pool has at least the calling thread");
   for (int32_t i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
 }
@@ -80,18 +95,51 @@ ComputePool::~ComputePool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ComputePool::claim_tasks(uint32_t generation, int32_t worker) {
-  uint64_t ticket = ticket_.load(std::memory_order_acquire);
+// The first task left of the worker's own share, or kNone.
+int32_t ComputePool::claim_own(uint32_t generation, int32_t worker) {
+  std::atomic<uint64_t>& share = shares_[worker].word;
+  uint64_t word = share.load(std::memory_order_acquire);
   for (;;) {
-    if (ticket >> (2 * kTaskBits) != (generation & 0xffffff)) return;
-    const auto tasks = static_cast<int32_t>((ticket >> kTaskBits) & kTaskMask);
-    const auto next = static_cast<int32_t>(ticket & kTaskMask);
-    if (next >= tasks) return;
-    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
-    call_(context_, next, worker);
-    if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == tasks) finished_.notify_one();
-    ticket = ticket_.load(std::memory_order_acquire);
+    const Tasks tasks(word);
+    if (tasks.left(generation) <= 0) return kNone;
+    const uint64_t rest = Tasks(generation, tasks.next + 1, tasks.end).word();
+    if (share.compare_exchange_weak(word, rest, std::memory_order_acq_rel)) return tasks.next;
   }
+}
+
+// The last task of the largest share left, or kNone.
+int32_t ComputePool::claim_others(uint32_t generation) {
+  for (;;) {
+    std::atomic<uint64_t>* share = nullptr;
+    uint64_t word = 0;
+    int32_t most = 0;
+    for (Share& candidate : shares_) {
+      const uint64_t seen = candidate.word.load(std::memory_order_acquire);
+      if (const int32_t left = Tasks(seen).left(generation); left > most) {
+        most = left;
+        share = &candidate.word;
+        word = seen;
+      }
+    }
+    if (share == nullptr) return kNone;
+    const Tasks tasks(word);
+    const uint64_t rest = Tasks(generation, tasks.next, tasks.end - 1).word();
+    if (share->compare_exchange_strong(word, rest, std::memory_order_acq_rel)) return tasks.end - 1;
+  }
+}
+
+void ComputePool::claim_tasks(uint32_t generation, int32_t worker) {
+  int32_t done = 0;
+  for (;;) {
+    int32_t task = claim_own(generation, worker);
+    if (task == kNone) task = claim_others(generation);
+    if (task == kNone) break;
+    call_(context_, task, worker);
+    ++done;
+  }
+  if (done == 0) return;
+  const int32_t tasks = tasks_;
+  if (finished_.fetch_add(done, std::memory_order_acq_rel) + done == tasks) finished_.notify_one();
 }
 
 void ComputePool::run_erased(int32_t tasks, Call call, const void* context) {
@@ -100,12 +148,18 @@ void ComputePool::run_erased(int32_t tasks, Call call, const void* context) {
     for (int32_t i = 0; i < tasks; ++i) call(context, i, 0);
     return;
   }
-  WOK_CHECK(tasks < static_cast<int32_t>(kTaskMask), "tasks of one run fit the ticket");
+  WOK_CHECK(tasks < static_cast<int32_t>(kTaskMask), "tasks of one run fit a share's word");
   call_ = call;
   context_ = context;
+  tasks_ = tasks;
   finished_.store(0, std::memory_order_relaxed);
   const uint32_t generation = wake_.load(std::memory_order_relaxed) + 1;
-  ticket_.store(make_ticket(generation, tasks, 0), std::memory_order_release);
+  const int64_t all = tasks, of = threads();
+  for (int64_t i = 0; i < of; ++i) {
+    const Tasks share(generation, static_cast<int32_t>(all * i / of),
+                      static_cast<int32_t>(all * (i + 1) / of));
+    shares_[i].word.store(share.word(), std::memory_order_release);
+  }
   wake_.store(generation, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) wake_.notify_all();
   claim_tasks(generation, 0);

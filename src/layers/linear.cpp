@@ -8,9 +8,11 @@ namespace wok {
 namespace {
 
 constexpr size_t kMaxOps = 4;
-// A decode task streams about this much of a matrix: big enough to hide claiming it, small enough
-// that the last one does not keep the others waiting.
-constexpr size_t kTaskBytes = 64 << 10;
+// A decode task streams at least kPanelsPerTask panels side by side, and about this much of a
+// matrix: big enough to hide claiming it, small enough that the last one does not keep the others
+// waiting.
+constexpr size_t kTaskBytes = 32 << 10;
+constexpr int32_t kStreamRows = 4;  // rows up to which a matrix is streamed
 // A prompt's task unpacks kPanelsPerTask panels for all rows it has: the more rows, the less that
 // costs. Rows are divided only where there would be too few tasks to keep all threads busy.
 constexpr int32_t kLeastRows = 128;
@@ -24,9 +26,11 @@ Split split(const Compute& compute, const Activations& x, const Matrix& w) {
   Split s;
   const int32_t panels = panel_count(*compute.kernels, w.rows);
   s.rows_per_task = x.rows;
-  s.panels_per_task =
-      std::clamp(static_cast<int32_t>(kTaskBytes / (w.panel_bytes + 1)) + 1, 1, 1024);
-  if (x.rows > 4) s.panels_per_task = kPanelsPerTask;
+  s.panels_per_task = kPanelsPerTask;
+  if (x.rows <= kStreamRows) {
+    const auto groups = static_cast<int32_t>(kTaskBytes / (kPanelsPerTask * w.panel_bytes + 1));
+    s.panels_per_task *= std::clamp(groups, 1, 256);
+  }
   s.panel_tasks = (panels + s.panels_per_task - 1) / s.panels_per_task;
   const int32_t wanted = kTasksPerThread * compute.pool->threads();
   if (s.panel_tasks < wanted && x.rows >= 2 * kLeastRows) {

@@ -71,6 +71,8 @@ WOK_INLINE inline void add_block(const Block<F>& block, const Activations& x, in
 // registers: an output is touched in memory only once per kExactColumns.
 constexpr int kExactBlocks = kExactColumns / kBlockColumns;
 constexpr int kExactTileRows = Simd::kExactTileRows;
+constexpr int32_t kFetchTiles =
+    4;  // tiles that have the next columns fetched, if there are as many
 
 template <class F>
 struct ExactScratch {
@@ -102,11 +104,20 @@ struct ExactScratch {
   }
 };
 
+// Where the packed bytes lie that are unpacked next: a tile has them fetched, some lines of each
+// panel a block, while its multiplications keep the core busy.
+struct FetchNext {
+  const uint8_t* at = nullptr;
+  int64_t panel_bytes = 0;
+  int32_t lines = 0;  // a block and panel
+};
+
 // Blocks [first, first + blocks), which are in scratch, for rows row + [0, kRows): added to `sums`,
 // which the first blocks do not read; the last ones write the output instead.
 template <class F, int kRows>
-inline void exact_tile(const MatmulArgs& args, int32_t panel, int32_t row, int32_t first,
-                       int32_t blocks, const ExactScratch<F>& from, float* sums) {
+[[gnu::noinline]] void exact_tile(const MatmulArgs& args, int32_t panel, int32_t row, int32_t first,
+                                  int32_t blocks, const ExactScratch<F>& from, float* sums,
+                                  FetchNext next) {
   const Activations& x = *args.x;
   constexpr int kPanels = kExactPanels, kOutputs = kRows * kPanels;
   constexpr int kParts = F::kHalves ? 2 : 1, kGroups = kBlockGroups / kParts;
@@ -120,6 +131,10 @@ inline void exact_tile(const MatmulArgs& args, int32_t panel, int32_t row, int32
       [&](auto i) WOK_INLINE { total[i] = first == 0 ? Simd::zero() : Simd::load(sums + i * kW); });
   int32_t b = 0;
   do {  // at least one; a loop that might not run costs GCC registers
+    for (int32_t line = 0; line < next.lines; ++line, next.at += 64) {
+      unrolled<kPanels>([&](auto n)
+                            WOK_INLINE { __builtin_prefetch(next.at + n * next.panel_bytes); });
+    }
     Int dots[kOutputs];
     unrolled<kParts>([&](auto part) WOK_INLINE {
       unrolled<kRows>([&](auto m) WOK_INLINE {
@@ -168,33 +183,59 @@ void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t 
   const Matrix& w = *args.weights;
   const int32_t blocks = w.cols / kBlockColumns;
   const ExactScratch<F> scratch(args.scratch);
+  const auto packed = [&](int32_t first) {
+    return w.data + panel * w.panel_bytes + static_cast<int64_t>(first / F::kRun) * F::kRunBytes;
+  };
+  constexpr int32_t kLines = (kExactBlocks / F::kRun) * F::kRunBytes / 64;  // of a panel's part
+  // Tiles of about the same height; each has a share of the next part's lines fetched.
+  const int32_t tiles = (end - begin + kExactTileRows - 1) / kExactTileRows;
   for (int32_t first = 0; first < blocks; first += kExactBlocks) {
     const int32_t count = blocks - first < kExactBlocks ? blocks - first : kExactBlocks;
     for (int n = 0; n < kExactPanels; ++n) {
-      scratch.fill(w.data + (panel + n) * w.panel_bytes +
-                       static_cast<int64_t>(first / F::kRun) * F::kRunBytes,
-                   count, n);
+      scratch.fill(packed(first) + n * w.panel_bytes, count, n);
     }
-    for_row_tiles<kExactTileRows>(begin, end, [&]<int kRows>(int32_t row) {
+    FetchNext next;
+    const bool more = first + count < blocks;
+    next.at = more ? packed(first + count) : packed(0) + kExactPanels * w.panel_bytes;
+    next.panel_bytes = static_cast<int64_t>(w.panel_bytes);
+    const int32_t places = (tiles < kFetchTiles ? tiles : kFetchTiles) * count;
+    next.lines = (kLines + places - 1) / places;
+    const uint8_t* fetched = next.at + kLines * 64;
+    for_even_tiles<kExactTileRows>(begin, end, [&]<int kRows>(int32_t row) {
+      if (next.at >= fetched) next.lines = 0;
       exact_tile<F, kRows>(args, panel, row, first, count, scratch,
-                           scratch.sums + (row - begin) * ExactScratch<F>::kSumFloats);
+                           scratch.sums + (row - begin) * ExactScratch<F>::kSumFloats, next);
+      next.at += static_cast<int64_t>(next.lines) * count * 64;
     });
   }
 }
 
-// One panel after the other, kTileRows rows at a time, straight from the packed codes.
-template <class F>
-void exact_panel_rows(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t end) {
+// kPanels panels by kRows rows, straight from the packed codes. Several panels are several streams
+// to the hardware's prefetcher, which then keeps more of the memory busy.
+template <class F, int kPanels, int kRows>
+[[gnu::noinline]] void exact_streams(const MatmulArgs& args, int32_t panel, int32_t row) {
   const Matrix& w = *args.weights;
   const int32_t blocks = w.cols / kBlockColumns;
-  const uint8_t* data = w.data + panel * w.panel_bytes;
-  for_row_tiles<kTileRows>(begin, end, [&]<int kRows>(int32_t row) {
-    Float acc[kRows];
-    for (int m = 0; m < kRows; ++m) acc[m] = Simd::zero();
-    for_blocks<F>(data, blocks, [&](const Block<F>& block, int32_t b) WOK_INLINE {
-      add_block<F, kRows>(block, *args.x, b, row, acc);
-    });
-    for (int m = 0; m < kRows; ++m) write_out(args, panel, row + m, acc[m]);
+  const auto panel_bytes = static_cast<int64_t>(w.panel_bytes);
+  Float acc[kPanels][kRows];
+  unrolled<kPanels * kRows>([&](auto i) WOK_INLINE { acc[i / kRows][i % kRows] = Simd::zero(); });
+  const uint8_t* run = w.data + panel * panel_bytes;
+  // Past a panel's end comes the next of these panels, long read: what follows then is the panel
+  // kPanels on, of this thread's next task.
+  constexpr int32_t kAheadBlocks = kAheadBytes * F::kRun / F::kRunBytes;
+  for (int32_t b = 0; b < blocks; run += F::kRunBytes) {
+    for (int i = 0; i < F::kRun && b < blocks; ++i, ++b) {
+      const int64_t ahead =
+          kAheadBytes + (b + kAheadBlocks < blocks ? 0 : (kPanels - 1) * panel_bytes);
+      unrolled<kPanels>([&](auto n) WOK_INLINE {
+        Block<F> block;
+        load_block(run + n * panel_bytes, i, block, ahead);
+        add_block<F, kRows>(block, *args.x, b, row, acc[n]);
+      });
+    }
+  }
+  unrolled<kPanels * kRows>([&](auto i) WOK_INLINE {
+    write_out(args, panel + i / kRows, row + i % kRows, acc[i / kRows][i % kRows]);
   });
 }
 
@@ -208,7 +249,15 @@ void exact_matmul(const MatmulArgs& args, int32_t begin, int32_t end) {
       }
     }
   }
-  for (; p < args.panel_end; ++p) exact_panel_rows<F>(args, p, begin, end);
+  for (; p + kPanelsPerTask <= args.panel_end; p += kPanelsPerTask) {
+    for_row_tiles<kTileRows>(begin, end, [&]<int kRows>(int32_t row) {
+      exact_streams<F, kPanelsPerTask, kRows>(args, p, row);
+    });
+  }
+  for (; p < args.panel_end; ++p) {
+    for_row_tiles<kTileRows>(
+        begin, end, [&]<int kRows>(int32_t row) { exact_streams<F, 1, kRows>(args, p, row); });
+  }
 }
 
 }  // namespace

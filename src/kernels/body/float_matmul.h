@@ -22,6 +22,8 @@ struct LoadFloat {
 };
 
 // Even and odd columns have sums of their own, for two chains of additions.
+constexpr int kFloatTileRows = kW == 16 ? 8 : 4;
+
 template <class Load, int kRows>
 inline void float_tile(const uint8_t* panel, const Activations& x, int32_t row, Float* acc) {
   const float* a = x.f32 + static_cast<int64_t>(row) * x.cols;
@@ -55,7 +57,7 @@ void float_matmul(const MatmulArgs& args) {
     const int32_t end = args.row_end - begin < kRowBlock ? args.row_end : begin + kRowBlock;
     for (int32_t p = args.panel_begin; p < args.panel_end; ++p) {
       const uint8_t* data = w.data + p * w.panel_bytes;
-      for_row_tiles<kTileRows>(begin, end, [&]<int kRows>(int32_t row) {
+      for_row_tiles<kFloatTileRows>(begin, end, [&]<int kRows>(int32_t row) {
         Float acc[kRows];
         float_tile<Load, kRows>(data, *args.x, row, acc);
         for (int m = 0; m < kRows; ++m) write_out(args, p, row + m, acc[m]);

@@ -169,20 +169,27 @@ struct Block {
   }
 };
 
+// Block `i` of the run at `run`. Decode waits for memory, and the hardware looks ahead no further
+// than a page's end: so what lies `ahead` bytes behind the block is fetched with it.
+template <class F>
+WOK_INLINE inline void load_block(const uint8_t* run, int i, Block<F>& block,
+                                  int64_t ahead = kAheadBytes) {
+  constexpr int kBlockBytes = F::kCodeBytes + F::Scales::kHeadBytes / F::kRun;
+  const uint8_t* codes = run + F::Scales::kHeadBytes + i * F::kCodeBytes;
+  for (int line = 0; line < kBlockBytes; line += 64) {
+    __builtin_prefetch(codes + ahead + line);
+  }
+  block.load(run, codes, i);
+}
+
 // Calls fn(block, index) for the blocks [0, blocks) of a panel, or of the part that starts at a
 // run.
 template <class F, class Fn>
 WOK_INLINE inline void for_blocks(const uint8_t* panel, int32_t blocks, const Fn& fn) {
   for (int32_t b = 0; b < blocks; panel += F::kRunBytes) {
-    const uint8_t* codes = panel + F::Scales::kHeadBytes;
-    for (int i = 0; i < F::kRun && b < blocks; ++i, ++b, codes += F::kCodeBytes) {
-      // Decode waits for memory, and the hardware looks ahead no further than a page's end.
-      constexpr int kBlockBytes = F::kCodeBytes + F::Scales::kHeadBytes / F::kRun;
-      for (int line = 0; line < kBlockBytes; line += 64) {
-        __builtin_prefetch(codes + kAheadBytes + line);
-      }
+    for (int i = 0; i < F::kRun && b < blocks; ++i, ++b) {
       Block<F> block;
-      block.load(panel, codes, i);
+      load_block(panel, i, block);
       fn(block, b);
     }
   }

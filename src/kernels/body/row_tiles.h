@@ -11,7 +11,7 @@ namespace wok {
 namespace {
 
 // Activation rows that pass a panel together: as many as leave room for the block in registers.
-constexpr int kTileRows = kW == 16 ? 8 : 4;
+constexpr int kTileRows = 4;
 
 template <int kRows, class Run>
 inline void last_row_tile(int rest, int32_t first, const Run& run) {
@@ -28,6 +28,16 @@ inline void for_row_tiles(int32_t begin, int32_t end, const Run& run) {
   int32_t first = begin;
   for (; first + kMost <= end; first += kMost) run.template operator()<kMost>(first);
   last_row_tile<kMost - 1>(end - first, first, run);
+}
+
+// The same in as few tiles, but of about the same height: a low one leaves multipliers idle.
+template <int kMost, class Run>
+inline void for_even_tiles(int32_t begin, int32_t end, const Run& run) {
+  for (int32_t tiles = (end - begin + kMost - 1) / kMost; tiles > 0; --tiles) {
+    const int32_t height = (end - begin + tiles - 1) / tiles;
+    last_row_tile<kMost>(height, begin, run);
+    begin += height;
+  }
 }
 
 WOK_INLINE inline void write_out(const MatmulArgs& args, int32_t panel, int32_t row, Float value) {
