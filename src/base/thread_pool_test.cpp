@@ -34,6 +34,28 @@ TEST(ComputePool, WorksAfterItsThreadsFellAsleep) {
   }
 }
 
+// Whoever takes the first task holds it until all the others are done, those of its own share too.
+TEST(ComputePool, AThreadThatIsHeldUpDelaysOnlyTheTaskItHolds) {
+  for (int threads : {2, 3}) {
+    ComputePool pool(threads);
+    constexpr int kTasks = 100;
+    std::atomic<int> done{0};
+    bool others_went_on = false;
+    pool.run(kTasks, [&](int32_t task, int32_t) {
+      if (task == 0) {
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while (done.load() < kTasks - 1 && std::chrono::steady_clock::now() < limit) {
+          std::this_thread::yield();
+        }
+        others_went_on = done.load() == kTasks - 1;
+      }
+      done.fetch_add(1);
+    });
+    EXPECT_TRUE(others_went_on) << threads;
+    EXPECT_EQ(done.load(), kTasks);
+  }
+}
+
 TEST(ComputePool, CountsAtLeastOneCpu) {
   EXPECT_GE(usable_cpus(), 1);
 }
