@@ -55,12 +55,14 @@ class StepBudget {
   // cannot keep many waiting. All that while a stream stays fluent to read.
   static double automatic_ms(int32_t decodes, double decode_ms, const WaitingPrompts& prompts) {
     const double ratio = prompts.soon / decodes;
-    const double share = std::max(kEach * prompts.lengthy, ratio * ratio * ratio);
+    const double share = std::max({kEach * prompts.lengthy, kBrief * prompts.brief / decodes,
+                                   ratio * ratio * ratio});
     return std::max((1 + kEach) * decode_ms, std::min((1 + share) * decode_ms, kFluentMs));
   }
 
   static constexpr double kEach = 0.3;  // of a decode step, for a lengthy prompt
-  static constexpr double kFluentMs = 45;
+  static constexpr double kBrief = 4;   // of a decode step and its streams, for a brief prompt
+  static constexpr double kFluentMs = 35;
   // Of prefill alone: who arrives meanwhile waits for the step's end.
   static constexpr double kLongestMs = 400;
   static constexpr int32_t kLeastAlone = 64;

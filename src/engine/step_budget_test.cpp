@@ -48,15 +48,23 @@ TEST(StepBudget, OnePromptBesideManyStreamsDisturbsThemLittle) {
 
 TEST(StepBudget, ManyPromptsGetTheirShareOfAStepThatStaysFluent) {
   EXPECT_EQ(room(learned(), 4, 10, 4), 20);   // 1 cubed: as long as the decodes
-  EXPECT_EQ(room(learned(), 2, 10, 3), 67);   // 1.5 cubed
-  EXPECT_EQ(room(learned(), 1, 10, 15), 70);  // up to 45 ms
+  EXPECT_EQ(room(learned(), 5, 10, 6), 34);   // 1.2 cubed
+  EXPECT_EQ(room(learned(), 1, 10, 15), 50);  // up to 35 ms
   EXPECT_EQ(room(learned(), 1, 60, 15), 36);  // a step that is longer anyway: 0.3 x 60 ms
 }
 
 TEST(StepBudget, PromptsWithALongWayToGoHurryNobody) {
   EXPECT_DOUBLE_EQ(learned().target_ms(1, 10, {1, 0.1}), 13);  // 0.3 for each
   EXPECT_DOUBLE_EQ(learned().target_ms(1, 10, {4, 0.5}), 22);
-  EXPECT_DOUBLE_EQ(learned().target_ms(1, 10, {4, 4}), 45);
+  EXPECT_DOUBLE_EQ(learned().target_ms(1, 10, {4, 4}), 35);
+}
+
+// Who waits for a short answer to a short question waits for a few steps and not for dozens.
+TEST(StepBudget, BriefPromptsAreDoneInAFewSteps) {
+  EXPECT_DOUBLE_EQ(learned().target_ms(4, 10, {.soon = 1, .brief = 1}), 20);
+  EXPECT_DOUBLE_EQ(learned().target_ms(16, 10, {.soon = 1, .brief = 1}), 13);  // 0.25, at least 0.3
+  EXPECT_DOUBLE_EQ(learned().target_ms(12, 10, {.soon = 4, .brief = 4}), 10 * (1 + 4.0 * 4 / 12));
+  EXPECT_DOUBLE_EQ(learned().target_ms(1, 10, {.soon = 1, .brief = 1}), 35);
 }
 
 TEST(StepBudget, KeepsTheTargetItWasGiven) {

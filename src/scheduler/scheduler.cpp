@@ -343,6 +343,7 @@ WaitingPrompts Scheduler::prompts() const {
     const int32_t to_go = s->length() - s->computed;
     prompts.soon += std::min(1.0, kSoon / to_go);
     if (to_go > kSoon) ++prompts.lengthy;
+    if (s->length() - s->cached_tokens <= kSoon) ++prompts.brief;
   }
   return prompts;
 }

@@ -48,6 +48,7 @@ struct ScheduledChunk {
 struct WaitingPrompts {
   int32_t lengthy = 0;  // with a long way to go, whatever a step gives them
   double soon = 0;      // those that a step brings near it; a lengthy one counts for a part
+  int32_t brief = 0;    // those that never had a long way to go
 };
 
 class Scheduler {
