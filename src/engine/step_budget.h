@@ -55,8 +55,8 @@ class StepBudget {
   // cannot keep many waiting. All that while a stream stays fluent to read.
   static double automatic_ms(int32_t decodes, double decode_ms, const WaitingPrompts& prompts) {
     const double ratio = prompts.soon / decodes;
-    const double share = std::max({kEach * prompts.lengthy, kBrief * prompts.brief / decodes,
-                                   ratio * ratio * ratio});
+    const double share = std::max(
+        {kEach * prompts.lengthy, kBrief * prompts.brief / decodes, ratio * ratio * ratio});
     return std::max((1 + kEach) * decode_ms, std::min((1 + share) * decode_ms, kFluentMs));
   }
 
