@@ -210,6 +210,9 @@ void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t 
   }
 }
 
+// The panels that one row or a few pass together.
+constexpr int kStreamPanels = Simd::kStreamPanels;
+
 // kPanels panels by kRows rows, straight from the packed codes. Several panels are several streams
 // to the hardware's prefetcher, which then keeps more of the memory busy.
 template <class F, int kPanels, int kRows>
@@ -242,20 +245,20 @@ template <class F, int kPanels, int kRows>
 template <class F>
 void exact_matmul(const MatmulArgs& args, int32_t begin, int32_t end) {
   int32_t p = args.panel_begin;
-  if (Simd::kHasVnni && end - begin > kTileRows) {
+  if (Simd::kHasVnni && end - begin > Simd::kStreamRows) {
     for (; p + kExactPanels <= args.panel_end; p += kExactPanels) {
       for (int32_t row = begin; row < end; row += kExactRows) {
         exact_panels<F>(args, p, row, end - row < kExactRows ? end : row + kExactRows);
       }
     }
   }
-  for (; p + kPanelsPerTask <= args.panel_end; p += kPanelsPerTask) {
-    for_row_tiles<kTileRows>(begin, end, [&]<int kRows>(int32_t row) {
-      exact_streams<F, kPanelsPerTask, kRows>(args, p, row);
+  for (; p + kStreamPanels <= args.panel_end; p += kStreamPanels) {
+    for_row_tiles<Simd::kStreamRows>(begin, end, [&]<int kRows>(int32_t row) {
+      exact_streams<F, kStreamPanels, kRows>(args, p, row);
     });
   }
   for (; p < args.panel_end; ++p) {
-    for_row_tiles<kTileRows>(
+    for_row_tiles<Simd::kStreamRows>(
         begin, end, [&]<int kRows>(int32_t row) { exact_streams<F, 1, kRows>(args, p, row); });
   }
 }

@@ -10,9 +10,6 @@
 namespace wok {
 namespace {
 
-// Activation rows that pass a panel together: as many as leave room for the block in registers.
-constexpr int kTileRows = 4;
-
 template <int kRows, class Run>
 inline void last_row_tile(int rest, int32_t first, const Run& run) {
   if constexpr (kRows > 0) {
