@@ -210,9 +210,6 @@ void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t 
   }
 }
 
-// The panels that one row or a few pass together.
-constexpr int kStreamPanels = Simd::kStreamPanels;
-
 // kPanels panels by kRows rows, straight from the packed codes. Several panels are several streams
 // to the hardware's prefetcher, which then keeps more of the memory busy.
 template <class F, int kPanels, int kRows>
@@ -242,6 +239,8 @@ template <class F, int kPanels, int kRows>
   });
 }
 
+static_assert(kPanelsPerTask % Simd::kStreamPanels == 0);  // a task streams whole groups
+
 template <class F>
 void exact_matmul(const MatmulArgs& args, int32_t begin, int32_t end) {
   int32_t p = args.panel_begin;
@@ -252,9 +251,9 @@ void exact_matmul(const MatmulArgs& args, int32_t begin, int32_t end) {
       }
     }
   }
-  for (; p + kStreamPanels <= args.panel_end; p += kStreamPanels) {
+  for (; p + Simd::kStreamPanels <= args.panel_end; p += Simd::kStreamPanels) {
     for_row_tiles<Simd::kStreamRows>(begin, end, [&]<int kRows>(int32_t row) {
-      exact_streams<F, kStreamPanels, kRows>(args, p, row);
+      exact_streams<F, Simd::kStreamPanels, kRows>(args, p, row);
     });
   }
   for (; p < args.panel_end; ++p) {

@@ -21,9 +21,9 @@ struct LoadFloat {
   static Float load(const uint8_t* p) { return Simd::load(reinterpret_cast<const float*>(p)); }
 };
 
-// Even and odd columns have sums of their own, for two chains of additions.
 constexpr int kFloatTileRows = kW == 16 ? 8 : 4;
 
+// Even and odd columns have sums of their own, for two chains of additions.
 template <class Load, int kRows>
 inline void float_tile(const uint8_t* panel, const Activations& x, int32_t row, Float* acc) {
   const float* a = x.f32 + static_cast<int64_t>(row) * x.cols;
