@@ -29,6 +29,9 @@ struct IsaChoice {
 // Errors: kInvalid for an unknown name; kUnsupported for one this CPU or build lacks.
 Result<IsaChoice> choose_isa(std::string_view forced);
 
+// Every table this CPU can run, also those that choose_isa() does not choose: for tests.
+std::vector<const KernelTable*> runnable_tables();
+
 // The CPU's own name, as /proc/cpuinfo has it.
 std::string cpu_model();
 

@@ -141,9 +141,15 @@ struct KvKernels {
   void (*attend_split)(const AttendArgs& args, int32_t split);
 };
 
+// How matmul reads packed panels for a few rows: one after the other, or several side by side.
+// Which is faster depends on a CPU's prefetchers, not on its instructions; the results are the same
+// bits.
+enum class Streams : uint8_t { kOne, kSeveral };
+
 struct KernelTable {
   const char* name;
-  int32_t panel_rows;  // 0: matrices stay in the file's own layout
+  int32_t panel_rows;   // 0: matrices stay in the file's own layout
+  int32_t stream_rows;  // rows up to which matmul takes codes as they come from memory
   void (*matmul)(const MatmulArgs& args);
   // y = x / rms(x) * weight, over n elements. y may be x.
   void (*rmsnorm)(const float* x, const float* weight, float eps, int32_t n, float* y);
@@ -192,8 +198,8 @@ constexpr size_t matmul_scratch_bytes(int32_t cols) {
 
 const KernelTable& reference_kernels();
 // Null when this program was built without them (not x86-64).
-const KernelTable* avx2_kernels();
-const KernelTable* avxvnni_kernels();
-const KernelTable* avx512_kernels();
+const KernelTable* avx2_kernels(Streams streams);
+const KernelTable* avxvnni_kernels(Streams streams);
+const KernelTable* avx512_kernels(Streams streams);
 
 }  // namespace wok

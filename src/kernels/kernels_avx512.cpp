@@ -4,15 +4,15 @@
 #include "kernels/body/table.h"
 
 namespace wok {
-const KernelTable* avx512_kernels() {
-  return &kBodyTable;
+const KernelTable* avx512_kernels(Streams streams) {
+  return body_table(streams);
 }
 }  // namespace wok
 #else
 #include "kernels/kernels.h"
 
 namespace wok {
-const KernelTable* avx512_kernels() {
+const KernelTable* avx512_kernels(Streams) {
   return nullptr;
 }
 }  // namespace wok

@@ -5,15 +5,15 @@
 #include "kernels/body/table.h"
 
 namespace wok {
-const KernelTable* avxvnni_kernels() {
-  return &kBodyTable;
+const KernelTable* avxvnni_kernels(Streams streams) {
+  return body_table(streams);
 }
 }  // namespace wok
 #else
 #include "kernels/kernels.h"
 
 namespace wok {
-const KernelTable* avxvnni_kernels() {
+const KernelTable* avxvnni_kernels(Streams) {
   return nullptr;
 }
 }  // namespace wok

@@ -209,6 +209,7 @@ const KernelTable& reference_kernels() {
   static constexpr KernelTable kTable = {
       .name = "reference",
       .panel_rows = 0,
+      .stream_rows = 4,
       .matmul = matmul,
       .rmsnorm = rmsnorm,
       .quantize = quantize,

@@ -12,7 +12,6 @@ constexpr size_t kMaxOps = 4;
 // matrix: big enough to hide claiming it, small enough that the last one does not keep the others
 // waiting.
 constexpr size_t kTaskBytes = 32 << 10;
-constexpr int32_t kStreamRows = 4;  // rows up to which a matrix is streamed
 // A prompt's task unpacks kPanelsPerTask panels for all rows it has: the more rows, the less that
 // costs. Rows are divided only where there would be too few tasks to keep all threads busy.
 constexpr int32_t kLeastRows = 128;
@@ -27,7 +26,7 @@ Split split(const Compute& compute, const Activations& x, const Matrix& w) {
   const int32_t panels = panel_count(*compute.kernels, w.rows);
   s.rows_per_task = x.rows;
   s.panels_per_task = kPanelsPerTask;
-  if (x.rows <= kStreamRows) {
+  if (x.rows <= compute.kernels->stream_rows) {
     const auto groups = static_cast<int32_t>(kTaskBytes / (kPanelsPerTask * w.panel_bytes + 1));
     s.panels_per_task *= std::clamp(groups, 1, 256);
   }

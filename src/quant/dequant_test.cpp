@@ -129,7 +129,7 @@ TEST(WeightFormats, PackedMatricesKeepTheirWeights) {
     if (format->codes == nullptr || format->block == 32 || format->block == 256) {
       for (size_t i = 1; i < rows.size(); i += 2) rows[i] = (rows[i] & 0x80) | 0x28 | (rows[i] & 7);
     }
-    for (const KernelTable* table : {avx2_kernels(), avx512_kernels()}) {
+    for (const KernelTable* table : {avx2_kernels(Streams::kOne), avx512_kernels(Streams::kOne)}) {
       if (table == nullptr) continue;
       std::vector<uint8_t> packed(packed_matrix_bytes(*format, *table, kRows, kCols));
       pack_panels(*format, *table, kRows, kCols, rows.data(), 0, panel_count(*table, kRows),

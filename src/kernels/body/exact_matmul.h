@@ -210,8 +210,21 @@ void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t 
   }
 }
 
-// kPanels panels by kRows rows, straight from the packed codes. Several panels are several streams
-// to the hardware's prefetcher, which then keeps more of the memory busy.
+// What is computed straight from the packed codes. Several panels side by side are several streams:
+// Intel's prefetchers keep more of the memory busy for them, AMD's less.
+template <Streams kStreams>
+struct StreamTile {
+  static constexpr bool kOne = kStreams == Streams::kOne;
+  static constexpr int kPanels = kOne ? 1 : Simd::kStreamPanels;
+  static constexpr int kRows = kOne ? Simd::kOneStreamRows : Simd::kStreamRows;
+  static_assert(kPanelsPerTask % kPanels == 0);  // a task streams whole groups
+  // Rows up to which a family is not unpacked: a narrow panel of one stream stays in the first
+  // cache for a second tile of rows.
+  template <class F>
+  static constexpr int kMostRows = kOne&& F::Codes::kVectors <= 5 ? 2 * kRows : kRows;
+};
+
+// kPanels panels by kRows rows.
 template <class F, int kPanels, int kRows>
 [[gnu::noinline]] void exact_streams(const MatmulArgs& args, int32_t panel, int32_t row) {
   const Matrix& w = *args.weights;
@@ -239,25 +252,24 @@ template <class F, int kPanels, int kRows>
   });
 }
 
-static_assert(kPanelsPerTask % Simd::kStreamPanels == 0);  // a task streams whole groups
-
-template <class F>
+template <class F, Streams kStreams>
 void exact_matmul(const MatmulArgs& args, int32_t begin, int32_t end) {
+  using Tile = StreamTile<kStreams>;
   int32_t p = args.panel_begin;
-  if (Simd::kHasVnni && end - begin > Simd::kStreamRows) {
+  if (Simd::kHasVnni && end - begin > Tile::template kMostRows<F>) {
     for (; p + kExactPanels <= args.panel_end; p += kExactPanels) {
       for (int32_t row = begin; row < end; row += kExactRows) {
         exact_panels<F>(args, p, row, end - row < kExactRows ? end : row + kExactRows);
       }
     }
   }
-  for (; p + Simd::kStreamPanels <= args.panel_end; p += Simd::kStreamPanels) {
-    for_row_tiles<Simd::kStreamRows>(begin, end, [&]<int kRows>(int32_t row) {
-      exact_streams<F, Simd::kStreamPanels, kRows>(args, p, row);
+  for (; p + Tile::kPanels <= args.panel_end; p += Tile::kPanels) {
+    for_even_tiles<Tile::kRows>(begin, end, [&]<int kRows>(int32_t row) {
+      exact_streams<F, Tile::kPanels, kRows>(args, p, row);
     });
   }
   for (; p < args.panel_end; ++p) {
-    for_row_tiles<Simd::kStreamRows>(
+    for_even_tiles<Tile::kRows>(
         begin, end, [&]<int kRows>(int32_t row) { exact_streams<F, 1, kRows>(args, p, row); });
   }
 }

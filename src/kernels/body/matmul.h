@@ -8,11 +8,11 @@
 namespace wok {
 namespace {
 
-template <class F>
+template <class F, Streams kStreams>
 void int_matmul(const MatmulArgs& args) {
   const int32_t exact = args.x->exact_rows;
   if (args.row_begin < exact) {
-    exact_matmul<F>(args, args.row_begin, args.row_end < exact ? args.row_end : exact);
+    exact_matmul<F, kStreams>(args, args.row_begin, args.row_end < exact ? args.row_end : exact);
   }
   if constexpr (Simd::kHasGroups) {
     if (args.row_end > exact) {
@@ -21,24 +21,25 @@ void int_matmul(const MatmulArgs& args) {
   }
 }
 
+template <Streams kStreams>
 void matmul(const MatmulArgs& args) {
   switch (args.weights->family) {
     case Family::kInt4:
-      return int_matmul<Int4>(args);
+      return int_matmul<Int4, kStreams>(args);
     case Family::kInt4Zero:
-      return int_matmul<Int4Zero>(args);
+      return int_matmul<Int4Zero, kStreams>(args);
     case Family::kInt4Super:
-      return int_matmul<Int4Super>(args);
+      return int_matmul<Int4Super, kStreams>(args);
     case Family::kInt5:
-      return int_matmul<Int5>(args);
+      return int_matmul<Int5, kStreams>(args);
     case Family::kInt5Zero:
-      return int_matmul<Int5Zero>(args);
+      return int_matmul<Int5Zero, kStreams>(args);
     case Family::kInt5Super:
-      return int_matmul<Int5Super>(args);
+      return int_matmul<Int5Super, kStreams>(args);
     case Family::kInt6Super:
-      return int_matmul<Int6Super>(args);
+      return int_matmul<Int6Super, kStreams>(args);
     case Family::kInt8:
-      return int_matmul<Int8>(args);
+      return int_matmul<Int8, kStreams>(args);
     case Family::kFloat16:
       return float_matmul<LoadHalf>(args);
     case Family::kBFloat16:

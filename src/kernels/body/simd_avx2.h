@@ -16,7 +16,7 @@ struct Simd {
   // Rows of an exact tile: with two panels their sums fill the registers.
   static constexpr int kExactTileRows = 3;
   // Rows that panels are streamed for, and panels at once.
-  static constexpr int kStreamRows = 4, kStreamPanels = 2;
+  static constexpr int kStreamRows = 4, kStreamPanels = 2, kOneStreamRows = 4;
   static constexpr int kWidth = 8;  // 32-bit lanes
 #if defined(__AVXVNNI__)
   static constexpr const char* kName = "avxvnni";

@@ -15,8 +15,8 @@ namespace {
 struct Simd {
   // Rows of an exact tile: with two panels their sums fill the registers.
   static constexpr int kExactTileRows = 6;
-  // Rows that panels are streamed for, and panels at once.
-  static constexpr int kStreamRows = 4, kStreamPanels = 4;
+  // Rows that panels are streamed for, and panels at once; rows where it is one (StreamTile).
+  static constexpr int kStreamRows = 4, kStreamPanels = 4, kOneStreamRows = 8;
   static constexpr int kWidth = 16;
   static constexpr const char* kName = "avx512";
   using Float = __m512;

@@ -14,7 +14,7 @@ namespace {
 struct Simd {
   // Nothing to fill here: more rows only take long to compile.
   static constexpr int kExactTileRows = 2;
-  static constexpr int kStreamRows = 2, kStreamPanels = 2;
+  static constexpr int kStreamRows = 2, kStreamPanels = 2, kOneStreamRows = 2;
   static constexpr int kWidth = 16;
   static constexpr const char* kName = "plain16";
   static constexpr bool kHasGroups = true;

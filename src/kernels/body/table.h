@@ -9,10 +9,12 @@
 namespace wok {
 namespace {
 
+template <Streams kStreams>
 constexpr KernelTable kBodyTable = {
     .name = Simd::kName,
     .panel_rows = Simd::kWidth,
-    .matmul = matmul,
+    .stream_rows = StreamTile<kStreams>::kRows,
+    .matmul = matmul<kStreams>,
     .rmsnorm = rmsnorm,
     .quantize = quantize,
     .quantize_group = Simd::kHasGroups ? quantize_group : nullptr,
@@ -32,6 +34,10 @@ constexpr KernelTable kBodyTable = {
                 .attend = attend<Bf16Kv>,
                 .attend_split = attend_split<Bf16Kv>},
 };
+
+[[maybe_unused]] const KernelTable* body_table(Streams streams) {
+  return streams == Streams::kOne ? &kBodyTable<Streams::kOne> : &kBodyTable<Streams::kSeveral>;
+}
 
 }  // namespace
 }  // namespace wok
