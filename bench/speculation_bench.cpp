@@ -2,7 +2,8 @@
 // that is repeated with small changes (greedy) and on free chat (temperature 0.8, several seeds).
 // Prints one JSON line a workload; exits 1 when a token differs.
 //
-//   speculation_bench MODEL.gguf [--rounds N] [--tokens N] [--draft-tokens N] [--streams N]
+//   speculation_bench MODEL.gguf [--draft-model SMALL.gguf] [--rounds N] [--tokens N]
+//                     [--draft-tokens N] [--streams N]
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -77,7 +78,7 @@ struct Sample {
 };
 
 struct Options {
-  std::string path;
+  std::string path, draft_path;
   int32_t rounds = 3, tokens = 512, draft_tokens = 7, streams = 1;
 };
 
@@ -156,6 +157,7 @@ std::unique_ptr<ServedModel> load(const Options& options, Speculation speculatio
   load.engine.context_tokens = 4096;
   load.engine.speculation = speculation;
   load.engine.draft_tokens = options.draft_tokens;
+  if (speculation != Speculation::off) load.draft_path = options.draft_path;
   auto model = load_model(options.path, "model", load);
   if (model.ok()) return std::move(model).value();
   std::fprintf(stderr, "error: %s\n", model.error().message.c_str());
@@ -193,7 +195,9 @@ int main(int argc, char** argv) {
                       : arg == "--draft-tokens" ? &options.draft_tokens
                       : arg == "--streams"      ? &options.streams
                                                 : nullptr;
-    if (number != nullptr && i + 1 < argc) {
+    if (arg == "--draft-model" && i + 1 < argc) {
+      options.draft_path = argv[++i];
+    } else if (number != nullptr && i + 1 < argc) {
       *number = std::atoi(argv[++i]);
       usage = usage || *number < 1;
     } else if (number == nullptr && options.path.empty() && arg[0] != '-') {
@@ -204,8 +208,8 @@ int main(int argc, char** argv) {
   }
   if (usage || options.path.empty() || options.tokens < 2) {
     std::fprintf(stderr,
-                 "usage: speculation_bench MODEL.gguf [--rounds N] [--tokens N] "
-                 "[--draft-tokens N] [--streams N]\n");
+                 "usage: speculation_bench MODEL.gguf [--draft-model SMALL.gguf] [--rounds N] "
+                 "[--tokens N] [--draft-tokens N] [--streams N]\n");
     return 2;
   }
   return wok::run(options);

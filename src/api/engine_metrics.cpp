@@ -83,6 +83,10 @@ void append_engine_metrics(const EngineStats& stats, Families& families) {
           stats.drafted_tokens);
   counter(families, "wok_draft_tokens_accepted_total", "Guessed tokens that were right",
           stats.accepted_draft_tokens);
+  counter(families, "wok_draft_model_tokens_total", "Guessed tokens that the draft model made",
+          stats.model_drafts);
+  counter(families, "wok_draft_model_tokens_accepted_total",
+          "Guessed tokens of the draft model that were right", stats.model_drafts_right);
   counter(families, "wok_preemptions_total", "Sequences preempted for want of KV pages",
           stats.preemptions);
   counter(families, "wok_requests_aborted_total", "Engine requests aborted", stats.aborted);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <future>
 
+#include "api/draft_file.h"
 #include "api/served_model.h"
 #include "api/tokenizer_data.h"
 #include "base/log.h"
@@ -51,6 +52,9 @@ Status load_text(const GgufFile& file, TokenizerData data, ServedModel& served) 
 Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const std::string& id,
                                                 const LoadOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
+  if (!options.draft_path.empty() && options.engine.speculation == Speculation::off) {
+    return invalid("--draft-model guesses tokens and --speculate off forbids it: leave one out");
+  }
   WOK_TRY(opened, GgufFile::open(path));
   auto file = std::make_shared<const GgufFile>(std::move(opened));
   auto served = std::make_unique<ServedModel>();
@@ -71,7 +75,13 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   const int32_t threads = engine_options.threads;
   auto pool = std::make_unique<ComputePool>(threads > 0 ? threads : usable_cpus());
   const std::string packs = options.cache_dir.empty() ? "" : options.cache_dir + "/packs";
-  WOK_TRY(model, Model::load(file, *isa.kernels, {.pack_dir = packs, .pool = pool.get()}));
+  const ModelOptions model_options{.pack_dir = packs, .pool = pool.get()};
+  if (!options.draft_path.empty()) {
+    WOK_TRY(draft, load_draft_model(options.draft_path, *file, *isa.kernels, model_options));
+    served->draft_weights = std::move(draft);
+    engine_options.draft_model = served->draft_weights.get();
+  }
+  WOK_TRY(model, Model::load(file, *isa.kernels, model_options));
   served->weights = std::move(model);
   if (const std::string& problem = served->weights->packed().not_kept(); !problem.empty()) {
     log::warn("packed weights are not kept, so every start packs them again: {}", problem);

@@ -19,15 +19,17 @@ struct ServedModel {
   int64_t created_unix_s = 0;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;  // null: chat endpoints answer 400 and say why
-  std::vector<std::string> chat_stops;  // end every chat answer; with a default template only
-  std::shared_ptr<Model> weights;       // keeps what the engine reads alive; may be null in tests
-  std::unique_ptr<Engine> engine;       // declared last: destroyed first
+  std::vector<std::string> chat_stops;   // end every chat answer; with a default template only
+  std::shared_ptr<Model> weights;        // keeps what the engine reads alive; may be null in tests
+  std::shared_ptr<Model> draft_weights;  // of a smaller model that guesses; may be null
+  std::unique_ptr<Engine> engine;        // declared last: destroyed first
 };
 
 struct LoadOptions {
   EngineOptions engine;
-  std::string cache_dir;  // pack files; "" = do not keep any
-  std::string isa;        // "" = best this CPU has
+  std::string draft_path;  // GGUF file of a smaller model that guesses (draft_file.h); "": none
+  std::string cache_dir;   // pack files; "" = do not keep any
+  std::string isa;         // "" = best this CPU has
 };
 
 // Loads a GGUF file (the first shard of a split one), packs its weights, starts an engine.

@@ -3,17 +3,21 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 
-#include "engine/draft_lookup.h"
+#include "scheduler/sequence.h"
 
 namespace wok {
 
 // A decoding sequence's part in a step.
 struct DraftShare {
-  const DraftLookup* lookup = nullptr;
+  // How likely a draft is right when all before it are, for each of `most`.
+  std::array<float, kMaxDraftTokens> chance{};
   int32_t most = 0;     // drafts it may have
+  double draft_ms = 0;  // what it takes to make one
+  bool by_model = false;
   int32_t count = 0;    // drafts it gets
   double reach = 1;     // how likely its drafts so far are all right
   double expected = 1;  // tokens the step gives it, on average
@@ -43,25 +47,29 @@ class DraftBudget {
   double row_ms() const { return row_ms_; }
   double step_ms(int32_t rows) const { return first_ms_ + row_ms_ * (rows - 1); }
 
-  // Hands out rows one by one to whoever is likeliest to use the next, while a row's expected token
-  // comes cheaper than the step's average one. Nobody's stream becomes slower than kSlowest allows.
+  // Hands out rows one by one to whoever gets most of the next for its cost, while a row's expected
+  // token comes cheaper than the step's average one. Nobody's stream becomes slower than kSlowest
+  // allows.
   void share(std::span<DraftShare> shares) const {
     int32_t rows = static_cast<int32_t>(shares.size());
     double expected = rows;
     const double undisturbed = step_ms(rows);
+    double spent = undisturbed;
     for (; rows < max_rows_; ++rows) {
       DraftShare* best = nullptr;
-      double best_reach = 0;
+      double best_reach = 0, best_cost = 1;
       for (DraftShare& s : shares) {
-        const double reach = s.count < s.most ? s.reach * s.lookup->chance(s.count) : 0;
-        if (reach > best_reach) best = &s, best_reach = reach;
+        const double reach = s.count < s.most ? s.reach * s.chance[s.count] : 0;
+        const double cost = row_ms_ + s.draft_ms;
+        if (reach * best_cost > best_reach * cost) best = &s, best_reach = reach, best_cost = cost;
       }
-      if (best == nullptr || best_reach * step_ms(rows) < kMargin * row_ms_ * expected) return;
+      if (best == nullptr || best_reach * spent < kMargin * best_cost * expected) return;
       double slowest = best->expected + best_reach;
       for (const DraftShare& s : shares) {
         if (&s != best) slowest = std::min(slowest, s.expected);
       }
-      if (step_ms(rows + 1) > kSlowest * undisturbed * slowest) return;
+      if (spent + best_cost > kSlowest * undisturbed * slowest) return;
+      spent += best_cost;
       best->reach = best_reach;
       best->expected += best_reach;
       expected += best_reach;

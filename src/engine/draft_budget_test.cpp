@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "engine/draft_lookup.h"
+
 namespace wok {
 namespace {
 
@@ -18,6 +20,12 @@ DraftLookup sure() {
   lookup.follow(loop);
   EXPECT_GT(lookup.chance(0), 0.9f);
   return lookup;
+}
+
+DraftShare share_of(const DraftLookup& lookup, int32_t most) {
+  DraftShare share{.most = most};
+  for (int32_t i = 0; i < most; ++i) share.chance[i] = lookup.chance(i);
+  return share;
 }
 
 // One whose matches of two tokens were mostly wrong.
@@ -66,13 +74,13 @@ TEST(DraftBudget, DraftsFarWhenSureAndNotWhenUnsure) {
   DraftBudget budget(8);
   learn(budget, 10, 1.4);
   const DraftLookup good = sure(), bad = unsure();
-  DraftShare share{.lookup = &good, .most = 15};
+  DraftShare share = share_of(good, 15);
   budget.share({&share, 1});
   EXPECT_EQ(share.count, 7);
-  share = {.lookup = &good, .most = 3};
+  share = share_of(good, 3);
   budget.share({&share, 1});
   EXPECT_EQ(share.count, 3);
-  share = {.lookup = &bad, .most = 15};
+  share = share_of(bad, 15);
   budget.share({&share, 1});
   EXPECT_EQ(share.count, 0);
 }
@@ -81,12 +89,12 @@ TEST(DraftBudget, DearRowsAreNotSpent) {
   DraftBudget budget(16);
   learn(budget, 10, 5);  // the most that is believed: half a step a row
   const DraftLookup good = sure();
-  DraftShare share{.lookup = &good, .most = 15};
+  DraftShare share = share_of(good, 15);
   budget.share({&share, 1});
   EXPECT_GT(share.count, 0);
   DraftBudget cheap(16);
   learn(cheap, 10, 0.3);
-  DraftShare more{.lookup = &good, .most = 15};
+  DraftShare more = share_of(good, 15);
   cheap.share({&more, 1});
   EXPECT_EQ(more.count, 15);
 }
@@ -95,7 +103,7 @@ TEST(DraftBudget, SequencesShareTheRows) {
   DraftBudget budget(8);
   learn(budget, 10, 0.5);
   const DraftLookup good = sure();
-  std::vector<DraftShare> shares(3, {.lookup = &good, .most = 15});
+  std::vector<DraftShare> shares(3, share_of(good, 15));
   budget.share(shares);
   int32_t rows = 3;
   for (const DraftShare& s : shares) {
@@ -103,7 +111,7 @@ TEST(DraftBudget, SequencesShareTheRows) {
     rows += s.count;
   }
   EXPECT_EQ(rows, 8);
-  std::vector<DraftShare> many(9, {.lookup = &good, .most = 15});
+  std::vector<DraftShare> many(9, share_of(good, 15));
   budget.share(many);
   for (const DraftShare& s : many) EXPECT_EQ(s.count, 0);
 }
@@ -112,11 +120,32 @@ TEST(DraftBudget, AStreamWithoutDraftsIsNotSlowedBeyondTheBound) {
   DraftBudget budget(16);
   learn(budget, 10, 1);
   const DraftLookup good = sure();
-  std::vector<DraftShare> shares = {{.lookup = &good, .most = 15}, {.lookup = &good, .most = 0}};
+  std::vector<DraftShare> shares = {share_of(good, 15), share_of(good, 0)};
   budget.share(shares);
   EXPECT_GE(shares[0].count, 3);
   EXPECT_LE(budget.step_ms(2 + shares[0].count), 1.4 * budget.step_ms(2) + 1e-9);
   EXPECT_EQ(shares[1].count, 0);
+}
+
+TEST(DraftBudget, WhatADraftCostsToMakeCounts) {
+  DraftBudget budget(8);
+  learn(budget, 10, 0.5);
+  DraftShare share{.most = 7};
+  share.chance.fill(0.8f);
+  budget.share({&share, 1});
+  const int32_t free = share.count;
+  share = {.chance = share.chance, .most = 7, .draft_ms = 1.5};
+  budget.share({&share, 1});
+  EXPECT_GT(free, share.count);
+  EXPECT_GT(share.count, 0);
+  share = {.chance = share.chance, .most = 7, .draft_ms = 8};  // nearly a step each
+  budget.share({&share, 1});
+  EXPECT_EQ(share.count, 0);
+  // Of two as likely the cheaper one is drafted further.
+  std::vector<DraftShare> two(2, {.chance = share.chance, .most = 7});
+  two[0].draft_ms = 1;
+  budget.share(two);
+  EXPECT_GT(two[1].count, two[0].count);
 }
 
 }  // namespace

@@ -14,7 +14,8 @@
 namespace wok {
 namespace {
 
-constexpr double kMemoryShare = 0.5;  // of what is free, when --kv-memory does not say
+constexpr double kMemoryShare = 0.5;        // of what is free, when --kv-memory does not say
+constexpr double kDraftMemoryShare = 0.25;  // of what is free, for the draft model's cache at most
 
 // Memory this process may still take: what the machine has available, within the cgroup's limit.
 uint64_t available_memory() {
@@ -106,12 +107,22 @@ Result<std::unique_ptr<Engine>> Engine::create(const Model& model, const EngineO
   if (pool == nullptr) {
     pool = std::make_unique<ComputePool>(options.threads > 0 ? options.threads : usable_cpus());
   }
-  return std::unique_ptr<Engine>(
-      std::make_unique<EngineImpl>(model, options, context, std::move(pool), std::move(memory)));
+  std::unique_ptr<DraftModel> draft_model;
+  if (options.draft_model != nullptr && options.speculation != Speculation::off) {
+    // A step with more sequences than draft_tokens has no drafts.
+    const auto most = static_cast<uint64_t>(static_cast<double>(available) * kDraftMemoryShare);
+    WOK_TRY(made, DraftModel::create(*options.draft_model, config.vocab, context,
+                                     std::min(options.draft_tokens, options.max_sequences), most,
+                                     pool->threads()));
+    draft_model = std::move(made);
+  }
+  return std::unique_ptr<Engine>(std::make_unique<EngineImpl>(
+      model, options, context, std::move(pool), std::move(memory), std::move(draft_model)));
 }
 
 EngineImpl::EngineImpl(const Model& model, const EngineOptions& options, int32_t context_tokens,
-                       std::unique_ptr<ComputePool> pool, PageMemory memory)
+                       std::unique_ptr<ComputePool> pool, PageMemory memory,
+                       std::unique_ptr<DraftModel> draft_model)
     : model_(model),
       options_(options),
       context_tokens_(context_tokens),
@@ -126,12 +137,14 @@ EngineImpl::EngineImpl(const Model& model, const EngineOptions& options, int32_t
              pool_->threads()),
       budget_(options.token_budget, options.itl_target_ms),
       draft_budget_(options.draft_tokens + 1, options.draft_row_cost),
+      draft_model_(std::move(draft_model)),
       pass_{.batch = {model, StepBudget::kPassTokens, StepBudget::kPassTokens,
                       StepBudget::kPassTokens, pool_->threads()}} {
   for (int32_t i = 0; i < pool_->threads(); ++i) {
     samplers_.emplace_back(model.kernels(), model.config().vocab);
   }
   shares_.reserve(options.max_sequences);
+  jobs_.reserve(options.max_sequences);
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }

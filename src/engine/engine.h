@@ -29,7 +29,9 @@ struct EngineOptions {
   bool prefix_cache = true;
   bool fast_prefill = false;  // prompts with weights rounded to 8 bits (ADR 10)
   Speculation speculation = Speculation::lookup;
-  int32_t draft_tokens = 7;   // guesses that a step verifies at most, of all its sequences
+  int32_t draft_tokens = 7;  // guesses that a step verifies at most, of all its sequences
+  // Guesses beside those looked up (draft_model.h); must outlive the engine. Null: none.
+  const Model* draft_model = nullptr;
   double draft_row_cost = 0;  // of verifying one, in decode steps; 0: measured (tests fix it)
   std::vector<int32_t> end_ids = {};  // the model's end-of-text and end-of-turn tokens
 };
@@ -41,8 +43,8 @@ struct EngineStats {
   int32_t running = 0, waiting = 0;
   uint64_t prompt_tokens = 0, generated_tokens = 0;
   uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;
-  uint64_t drafted_tokens = 0,
-           accepted_draft_tokens = 0;  // guesses verified, those that were right
+  uint64_t drafted_tokens = 0, accepted_draft_tokens = 0;  // verified, those that were right
+  uint64_t model_drafts = 0, model_drafts_right = 0;       // of them by the draft model
   uint64_t preemptions = 0, aborted = 0, finished_stop = 0, finished_length = 0, refused = 0;
   int32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_held = 0;
   int32_t page_tokens = 0;

@@ -12,6 +12,7 @@
 
 #include "engine/draft_budget.h"
 #include "engine/draft_lookup.h"
+#include "engine/draft_model.h"
 #include "engine/engine.h"
 #include "engine/outbox.h"
 #include "engine/step_batch.h"
@@ -26,13 +27,15 @@ struct ActiveRequest {
   Request request;
   std::vector<int32_t> stop_tokens;  // the request's and the model's: what min_tokens bars
   DraftLookup lookup;                // reserved when its first draft is looked for
+  ModelDrafts by_model;
   int64_t submitted_ns = 0, admitted_ns = 0, first_token_ns = 0;
 };
 
 class EngineImpl final : public Engine {
  public:
   EngineImpl(const Model& model, const EngineOptions& options, int32_t context_tokens,
-             std::unique_ptr<ComputePool> pool, PageMemory memory);
+             std::unique_ptr<ComputePool> pool, PageMemory memory,
+             std::unique_ptr<DraftModel> draft_model);
   ~EngineImpl() override;
 
   Result<RequestId> submit(Request request) override;
@@ -47,6 +50,8 @@ class EngineImpl final : public Engine {
   bool take_inbox();
   void step(std::span<const ScheduledChunk> plan);
   std::span<const ScheduledChunk> add_drafts(std::span<const ScheduledChunk> plan);
+  DraftShare draft_share(ActiveRequest& active, int32_t sequences);
+  void draft_by_model(double step_ms);
   bool passing() const { return pass_.layer >= 0; }
   std::span<const ScheduledChunk> start_pass(std::span<const ScheduledChunk> plan, int32_t room);
   void advance_pass(int64_t until_ns);
@@ -79,7 +84,9 @@ class EngineImpl final : public Engine {
   std::vector<Sampler> samplers_;  // one a worker
   Outbox outbox_;
 
+  std::unique_ptr<DraftModel> draft_model_;  // may be null
   std::vector<DraftShare> shares_;
+  std::vector<DraftJob> jobs_;
   // Prompt chunks whose layers are computed a few beside each step (docs/adr/0012).
   struct Pass {
     StepBatch batch;

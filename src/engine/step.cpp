@@ -143,6 +143,7 @@ void EngineImpl::finish(ActiveRequest& active, FinishReason reason, const Sample
   if (reason == FinishReason::kLength) ++counters_.finished_length;
   if (reason == FinishReason::kAbort) ++counters_.aborted;
   scheduler_.finish(&active.sequence);
+  if (draft_model_ != nullptr) draft_model_->release(active.by_model);
   outbox_.push_last(std::move(active.request.sink), event);
   active_.erase(active.sequence.id);
   in_flight_.fetch_sub(1);
@@ -154,6 +155,9 @@ void EngineImpl::deliver(const StepBatch& batch) {
     if (active.first_token_ns == 0) active.first_token_ns = monotonic_ns();
     counters_.generated_tokens += static_cast<uint64_t>(outcome.tokens);
     counters_.accepted_draft_tokens += static_cast<uint64_t>(outcome.tokens - 1);
+    if (active.by_model.drafted()) {
+      counters_.model_drafts_right += static_cast<uint64_t>(outcome.tokens - 1);
+    }
     for (int32_t i = 0; i < outcome.tokens; ++i) {
       const SampledToken& token = batch.sampled[outcome.first_row + i];
       const int32_t after = outcome.tokens - 1 - i;

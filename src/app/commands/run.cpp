@@ -84,6 +84,7 @@ int run_model(const Context& context, RunOptions options) {
   const Result<store::Store> store = context.open_store();
   if (!store.ok()) return fail(store.error());
   options.load.cache_dir = store->folder();
+  if (!find_draft_model(context, options.load.draft_path)) return 1;
   options.load.engine.max_sequences = 1;
   Result<std::unique_ptr<ServedModel>> model = load_model(found->path, found->id, options.load);
   if (!model.ok()) return fail(model.error());
@@ -144,7 +145,7 @@ void add_run_command(CLI::App& root, Context& context) {
                            "compute threads; 0 = the CPUs this process may use")
               ->check(CLI::Range(0, 4096)));
   add_speculation_options(command, context, options->load.engine.speculation,
-                          options->load.engine.draft_tokens);
+                          options->load.engine.draft_tokens, options->load.draft_path);
   setting(command->add_option("--isa", options->load.isa,
                               "force avx2, avxvnni, avx512, amx or reference kernels"));
   setting(command->add_flag("--verbose", options->chat.verbose,

@@ -43,6 +43,7 @@ LoadOptions load_options(const ServeOptions& options) {
   load.engine.fast_prefill = options.fast_prefill;
   load.engine.speculation = options.speculation;
   load.engine.draft_tokens = options.draft_tokens;
+  load.draft_path = options.draft_model;
   load.cache_dir = options.cache_dir;
   load.isa = options.isa;
   return load;

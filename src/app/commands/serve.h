@@ -33,6 +33,7 @@ struct ServeOptions {
   bool fast_prefill = false;
   Speculation speculation = Speculation::lookup;
   int32_t draft_tokens = 7;
+  std::string draft_model;  // path of a GGUF file; "": none
 
   std::string isa;        // "": the best this CPU has
   std::string cache_dir;  // pack files; "": keep none

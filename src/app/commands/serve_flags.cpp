@@ -72,7 +72,7 @@ void add_engine_flags(CLI::App* command, Context& context, ServeOptions& o) {
                         "round weights to 8 bits for prompts: a quarter faster (docs/adr/0010)"));
   setting(command->add_flag("--prefix-cache,!--no-prefix-cache", o.prefix_cache,
                             "compute shared prefixes once (on by default)"));
-  add_speculation_options(command, context, o.speculation, o.draft_tokens);
+  add_speculation_options(command, context, o.speculation, o.draft_tokens, o.draft_model);
   setting(
       command->add_option("--isa", o.isa, "force avx2, avxvnni, avx512, amx or reference kernels"));
 }
@@ -85,6 +85,7 @@ int serve(const Context& context, ServeOptions options, const std::string& model
   }
   const Result<store::Store> store = context.open_store();
   if (!store.ok()) return fail(store.error());
+  if (!find_draft_model(context, options.draft_model)) return 1;
   options.model_path = resolved->path;
   options.model_id = resolved->id;
   options.cache_dir = store->folder();
@@ -109,6 +110,7 @@ void add_serve_command(CLI::App& root, Context& context) {
       "  wok serve\n"
       "  wok serve gemma3:270m --port 9000\n"
       "  wok serve ./model.gguf --context 8192 --kv-memory 2G\n"
+      "  wok serve ./big.gguf --draft-model ./small.gguf\n"
       "  WOK_API_KEY=secret wok serve --host 0.0.0.0\n"
       "Settings come from flags, then the environment, then the TOML file:\n"
       "  [serve]\n"
