@@ -1,19 +1,20 @@
-// The smaller model that guesses for another one (engine/draft_model.h).
+// The file of a smaller model that guesses for another one (engine/draft_model.h).
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "base/result.h"
-#include "models/model.h"
+#include "formats/gguf.h"
+#include "text/tokenizer.h"
 
 namespace wok {
 
-// Loads the file at `path` as `target`'s draft model. Errors: those of a model that cannot be
-// loaded; kInvalid names the first token that is another in the two vocabularies (one may be
-// longer).
-Result<std::unique_ptr<Model>> load_draft_model(const std::string& path, const GgufFile& target,
-                                                const KernelTable& kernels,
-                                                const ModelOptions& options);
+// Opens the draft model at `path` for the model at `target_path`, whose tokenizer is `target`.
+// Errors: those of GgufFile::open and read_tokenizer_data; kInvalid names the first token that is
+// another in the two vocabularies (one may be longer).
+Result<std::shared_ptr<const GgufFile>> open_draft_file(const std::string& path,
+                                                        const std::string& target_path,
+                                                        const TokenizerData& target);
 
 }  // namespace wok

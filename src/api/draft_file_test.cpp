@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "api/tokenizer_data.h"
 #include "tests/support/tiny_model.h"
 
 namespace wok {
@@ -13,7 +14,7 @@ namespace {
 
 class DraftFileTest : public testing::Test {
  protected:
-  Result<std::unique_ptr<Model>> load(const std::vector<uint8_t>& draft) {
+  Result<std::shared_ptr<const GgufFile>> open(const std::vector<uint8_t>& draft) {
     const std::string path = testing::TempDir() + "draft_file_test.gguf";
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(draft.data()),
@@ -21,14 +22,13 @@ class DraftFileTest : public testing::Test {
     const std::vector<uint8_t> bytes = test::TinyWriter({}, 1).bytes();
     const auto target = GgufFile::parse(bytes, "target.gguf");
     EXPECT_TRUE(target.ok());
-    ComputePool pool(1);
-    return load_draft_model(path, *target, *choose_isa("")->kernels, {"", &pool});
+    return open_draft_file(path, "target.gguf", *read_tokenizer_data(*target));
   }
 };
 
 TEST_F(DraftFileTest, TheSameVocabularyIsTaken) {
-  EXPECT_TRUE(load(test::TinyWriter({.layers = 1}, 2).bytes()).ok());
-  EXPECT_TRUE(load(test::TinyWriter({.vocab = 200}, 2).bytes()).ok()) << "longer by padding";
+  EXPECT_TRUE(open(test::TinyWriter({.layers = 1}, 2).bytes()).ok());
+  EXPECT_TRUE(open(test::TinyWriter({.vocab = 200}, 2).bytes()).ok()) << "longer by padding";
 }
 
 TEST_F(DraftFileTest, AnotherVocabularyIsRefusedWithTheFirstTokenThatDiffers) {
@@ -37,18 +37,18 @@ TEST_F(DraftFileTest, AnotherVocabularyIsRefusedWithTheFirstTokenThatDiffers) {
   const auto at = std::search(bytes.begin(), bytes.end(), text.begin(), text.end());
   ASSERT_NE(at, bytes.end());
   *at = 'x';
-  const auto model = load(bytes);
-  ASSERT_FALSE(model.ok());
-  EXPECT_EQ(model.error().kind, ErrorKind::kInvalid);
-  EXPECT_NE(model.error().message.find("token 120 is 'x120' in one and 't120' in the other"),
+  const auto file = open(bytes);
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.error().kind, ErrorKind::kInvalid);
+  EXPECT_NE(file.error().message.find("token 120 is 'x120' in one and 't120' in the other"),
             std::string::npos)
-      << model.error().message;
+      << file.error().message;
 }
 
 TEST_F(DraftFileTest, ADamagedFileIsAnError) {
   std::vector<uint8_t> bytes = test::TinyWriter({}, 2).bytes();
   bytes.resize(bytes.size() / 2);
-  EXPECT_FALSE(load(bytes).ok());
+  EXPECT_FALSE(open(bytes).ok());
 }
 
 }  // namespace

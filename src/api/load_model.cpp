@@ -64,8 +64,14 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
                                .count();
   WOK_TRY(info, read_model_info(*file));
   served->info = std::move(info);
-  // A tokenizer that wok does not know is refused before any weight is packed.
+  // A tokenizer that wok does not know, or a draft model that does not fit, is refused before any
+  // weight is packed.
   WOK_TRY(data, read_tokenizer_data(*file));
+  std::shared_ptr<const GgufFile> draft_file;
+  if (!options.draft_path.empty()) {
+    WOK_TRY(draft, open_draft_file(options.draft_path, path, data));
+    draft_file = std::move(draft);
+  }
   // The text side takes as long as the weights do, on one thread: beside them, where the system
   // gives another thread, else when its result is asked for.
   std::future<Status> text = std::async(std::launch::async | std::launch::deferred,
@@ -76,8 +82,9 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   auto pool = std::make_unique<ComputePool>(threads > 0 ? threads : usable_cpus());
   const std::string packs = options.cache_dir.empty() ? "" : options.cache_dir + "/packs";
   const ModelOptions model_options{.pack_dir = packs, .pool = pool.get()};
-  if (!options.draft_path.empty()) {
-    WOK_TRY(draft, load_draft_model(options.draft_path, *file, *isa.kernels, model_options));
+  if (draft_file != nullptr) {
+    WOK_TRY(draft, Model::load(draft_file, *isa.kernels, model_options));
+    draft_file->release_pages();
     served->draft_weights = std::move(draft);
     engine_options.draft_model = served->draft_weights.get();
   }

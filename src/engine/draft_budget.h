@@ -15,12 +15,12 @@ namespace wok {
 struct DraftShare {
   // How likely a draft is right when all before it are, for each of `most`.
   std::array<float, kMaxDraftTokens> chance{};
-  int32_t most = 0;     // drafts it may have
-  double draft_ms = 0;  // what it takes to make one
-  bool by_model = false;
-  int32_t count = 0;    // drafts it gets
-  double reach = 1;     // how likely its drafts so far are all right
-  double expected = 1;  // tokens the step gives it, on average
+  int32_t most = 0;       // drafts it may have
+  double draft_ms = 0;    // what it takes to make one
+  bool by_model = false;  // who makes it (draft_model.h); looked up otherwise
+  int32_t count = 0;      // drafts it gets
+  double reach = 1;       // how likely its drafts so far are all right
+  double expected = 1;    // tokens the step gives it, on average
 };
 
 class DraftBudget {

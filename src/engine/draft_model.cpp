@@ -10,11 +10,11 @@
 namespace wok {
 
 void ModelDrafts::follow(std::span<const int32_t> tokens) {
+  const auto length = static_cast<int32_t>(tokens.size());
   if (count_ == 0) {
-    hopeful_ = hopeful_ || static_cast<int32_t>(tokens.size()) >= hope_at_;
+    hopeful_ = hopeful_ || length >= hope_at_;
     return;
   }
-  const auto length = static_cast<int32_t>(tokens.size());
   int32_t same = 0;
   for (bool right = true; right && same < count_ && from_ + same < length;) {
     right = tokens[from_ + same] == draft_[same];

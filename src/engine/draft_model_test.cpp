@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/engine_collector.h"
-#include "tests/support/tiny_model.h"
+#include "tests/support/speculation_fixture.h"
 
 namespace wok {
 namespace {
@@ -17,44 +16,17 @@ using test::Running;
 using test::start;
 using test::TinyModel;
 
-class DraftModelTest : public testing::Test {
+class DraftModelTest : public test::SpeculationFixture {
  protected:
-  std::unique_ptr<Engine> make(const Model* draft, EngineOptions options = {}) {
-    options.threads = 2;
-    options.draft_model = draft;
-    options.speculation = draft == nullptr ? Speculation::off : Speculation::lookup;
-    options.draft_row_cost = 0.03;  // by the clock nothing would be certain to be drafted
-    if (options.kv_bytes == 0) options.kv_bytes = pages_bytes(512);
-    auto engine = Engine::create(*target_.model, options);
-    EXPECT_TRUE(engine.ok()) << engine.error().message;
-    return std::move(engine).value();
-  }
-  uint64_t pages_bytes(int32_t pages) const {
-    return target_.model->kv_shape(kKvFormat_f16).page_bytes() * static_cast<uint64_t>(pages);
-  }
-  EngineStats expect_same(const Model& draft, const std::vector<Request>& requests,
-                          const EngineOptions& options = {}) {
-    const auto on = make(&draft, options), off = make(nullptr, options);
-    std::vector<Running> with, without;
-    for (const Request& r : requests) with.push_back(start(*on, r));
-    for (const Request& r : requests) without.push_back(start(*off, r));
-    for (size_t i = 0; i < requests.size(); ++i) {
-      SCOPED_TRACE(i);
-      EXPECT_EQ(with[i].events->wait(), without[i].events->wait());
-      EXPECT_EQ(with[i].events->last().finish, without[i].events->last().finish);
-      const auto& a = with[i].events->events();
-      const auto& b = without[i].events->events();
-      for (size_t e = 0; e < std::min(a.size(), b.size()); ++e) {
-        EXPECT_EQ(a[e].logprob, b[e].logprob);
-      }
-    }
-    expect_pool_sums_up(*on);
-    const EngineStats stats = on->stats();
+  DraftModelTest() { tiny_ = make_tiny({}); }
+  EngineStats expect_same_with(const Model& draft, const std::vector<Request>& requests,
+                               EngineOptions options = {}) {
+    options.draft_model = &draft;
+    const EngineStats stats = expect_same(requests, options);
     EXPECT_LE(stats.model_drafts_right, stats.model_drafts);
     EXPECT_LE(stats.model_drafts_right, stats.accepted_draft_tokens);
     return stats;
   }
-  TinyModel target_ = make_tiny({});
 };
 
 // The model itself as its draft: nearly every guess is right, greedy and sampled.
@@ -64,7 +36,7 @@ TEST_F(DraftModelTest, OneThatSaysTheSameIsNearlyAlwaysRight) {
     Request r = request(prompt(40, 1), 300, 5);
     r.sampling.temperature = temperature;
     r.sampling.top_logprobs = 1;
-    const EngineStats stats = expect_same(*same.model, {r});
+    const EngineStats stats = expect_same_with(*same.model, {r});
     EXPECT_GT(stats.model_drafts, 200u);
     EXPECT_GT(stats.model_drafts_right, stats.model_drafts * 9 / 10);
     EXPECT_LT(stats.steps, 100u);
@@ -74,7 +46,7 @@ TEST_F(DraftModelTest, OneThatSaysTheSameIsNearlyAlwaysRight) {
 TEST_F(DraftModelTest, OneThatIsAlwaysWrongIsGivenUp) {
   const TinyModel other = make_tiny({.layers = 1}, "", 9);
   Request r = request(prompt(40, 1), 1500, 5);  // drawn at random: nothing to look up either
-  const EngineStats stats = expect_same(*other.model, {r});
+  const EngineStats stats = expect_same_with(*other.model, {r});
   EXPECT_GT(stats.model_drafts, 0u);
   EXPECT_LT(stats.model_drafts, 300u);
 }
@@ -92,7 +64,7 @@ TEST_F(DraftModelTest, PenaltiesStopsAndLimitsHold) {
     r.stop_token_ids = {7, 8, 9, 10, 11, 12};
     requests.push_back(std::move(r));
   }
-  EXPECT_GT(expect_same(*same.model, requests).model_drafts_right, 20u);
+  EXPECT_GT(expect_same_with(*same.model, requests).model_drafts_right, 20u);
 }
 
 // More sequences than slots, prompts longer than what is read in a step, and a full pool.
@@ -108,13 +80,14 @@ TEST_F(DraftModelTest, ManySequencesAndPreemption) {
   options.max_sequences = 4;
   options.draft_tokens = 5;
   options.itl_target_ms = 1e6;
-  const EngineStats stats = expect_same(*same.model, requests, options);
+  const EngineStats stats = expect_same_with(*same.model, requests, options);
   EXPECT_GT(stats.model_drafts_right, 100u);
 }
 
 TEST_F(DraftModelTest, AbortFreesTheSlot) {
   const TinyModel same = make_tiny({});
-  const auto engine = make(same.model.get(), {.draft_tokens = 2});
+  const auto engine =
+      make(Speculation::lookup, {.draft_tokens = 2, .draft_model = same.model.get()});
   for (int round = 0; round < 6; ++round) {
     const uint64_t before = engine->stats().model_drafts;
     Running r = start(*engine, request(prompt(20, 3), 2000, 3));
@@ -130,21 +103,21 @@ TEST_F(DraftModelTest, AbortFreesTheSlot) {
 TEST_F(DraftModelTest, WhatItCannotFollowIsComputedWithoutIt) {
   const TinyModel near = make_tiny({.context = 96}), narrow = make_tiny({.vocab = 120});
   Request r = request(prompt(30, 2), 200, 4);
-  EngineStats stats = expect_same(*near.model, {r});
+  EngineStats stats = expect_same_with(*near.model, {r});
   EXPECT_GT(stats.model_drafts, 20u);
   EXPECT_LT(stats.model_drafts, 100u);
   r.prompt = std::vector<int32_t>(20, 5);
-  expect_same(*narrow.model, {r});
+  expect_same_with(*narrow.model, {r});
   r.prompt.push_back(150);
-  stats = expect_same(*narrow.model, {r});
+  stats = expect_same_with(*narrow.model, {r});
   EXPECT_EQ(stats.model_drafts, 0u);
   // A longer vocabulary than the target's: what only it has is never guessed.
   const TinyModel wide = make_tiny({.vocab = 300});
-  expect_same(*wide.model, {r});
+  expect_same_with(*wide.model, {r});
 }
 
 TEST_F(DraftModelTest, NoMemoryForItsCacheIsAnError) {
-  const auto made = DraftModel::create(*target_.model, 160, 4096, 2, 1000, 1);
+  const auto made = DraftModel::create(*tiny_.model, 160, 4096, 2, 1000, 1);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().kind, ErrorKind::kNoMemory);
   EXPECT_NE(made.error().message.find("--context"), std::string::npos);

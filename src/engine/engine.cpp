@@ -14,8 +14,9 @@
 namespace wok {
 namespace {
 
-constexpr double kMemoryShare = 0.5;        // of what is free, when --kv-memory does not say
-constexpr double kDraftMemoryShare = 0.25;  // of what is free, for the draft model's cache at most
+// Of what is free, for the pool when --kv-memory does not say; of the rest, for a draft model's
+// cache at most.
+constexpr double kMemoryShare = 0.5;
 
 // Memory this process may still take: what the machine has available, within the cgroup's limit.
 uint64_t available_memory() {
@@ -110,7 +111,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const Model& model, const EngineO
   std::unique_ptr<DraftModel> draft_model;
   if (options.draft_model != nullptr && options.speculation != Speculation::off) {
     // A step with more sequences than draft_tokens has no drafts.
-    const auto most = static_cast<uint64_t>(static_cast<double>(available) * kDraftMemoryShare);
+    const auto most = static_cast<uint64_t>(static_cast<double>(available - bytes) * kMemoryShare);
     WOK_TRY(made, DraftModel::create(*options.draft_model, config.vocab, context,
                                      std::min(options.draft_tokens, options.max_sequences), most,
                                      pool->threads()));

@@ -44,7 +44,7 @@ struct EngineStats {
   uint64_t prompt_tokens = 0, generated_tokens = 0;
   uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;
   uint64_t drafted_tokens = 0, accepted_draft_tokens = 0;  // verified, those that were right
-  uint64_t model_drafts = 0, model_drafts_right = 0;       // of them by the draft model
+  uint64_t model_drafts = 0, model_drafts_right = 0;       // made by the draft model, right
   uint64_t preemptions = 0, aborted = 0, finished_stop = 0, finished_length = 0, refused = 0;
   int32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_held = 0;
   int32_t page_tokens = 0;

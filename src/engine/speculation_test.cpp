@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/engine_collector.h"
-#include "tests/support/tiny_model.h"
+#include "tests/support/speculation_fixture.h"
 
 namespace wok {
 namespace {
@@ -25,53 +24,8 @@ Request greedy(std::vector<int32_t> tokens, int32_t output) {
   return r;
 }
 
-void expect_same_event(const Event& a, const Event& b) {
-  EXPECT_EQ(a.token, b.token);
-  EXPECT_EQ(a.finish, b.finish);
-  EXPECT_EQ(a.logprob, b.logprob);
-  ASSERT_EQ(a.top_count, b.top_count);
-  for (int32_t i = 0; i < a.top_count; ++i) {
-    EXPECT_EQ(a.top[i].token, b.top[i].token);
-    EXPECT_EQ(a.top[i].logprob, b.top[i].logprob);
-  }
-}
-
-class SpeculationTest : public testing::Test {
+class SpeculationTest : public test::SpeculationFixture {
  protected:
-  std::unique_ptr<Engine> make(Speculation speculation, EngineOptions options = {}) {
-    options.threads = 2;
-    options.speculation = speculation;
-    options.draft_row_cost = 0.03;  // by the clock nothing would be certain to be drafted
-    if (options.kv_bytes == 0) options.kv_bytes = pages_bytes(512);
-    auto engine = Engine::create(*tiny_.model, options);
-    EXPECT_TRUE(engine.ok()) << engine.error().message;
-    return std::move(engine).value();
-  }
-  uint64_t pages_bytes(int32_t pages) const {
-    return tiny_.model->kv_shape(kKvFormat_f16).page_bytes() * static_cast<uint64_t>(pages);
-  }
-  // Runs the requests at once with and without speculation; the speculating engine's numbers.
-  EngineStats expect_same(const std::vector<Request>& requests, const EngineOptions& options = {}) {
-    std::vector<Running> with, without;
-    const auto on = make(Speculation::lookup, options), off = make(Speculation::off, options);
-    for (const Request& r : requests) with.push_back(start(*on, r));
-    for (const Request& r : requests) without.push_back(start(*off, r));
-    for (size_t i = 0; i < requests.size(); ++i) {
-      SCOPED_TRACE(i);
-      EXPECT_EQ(with[i].events->wait(), without[i].events->wait());
-      const auto& a = with[i].events->events();
-      const auto& b = without[i].events->events();
-      EXPECT_EQ(a.size(), b.size());
-      for (size_t e = 0; e < std::min(a.size(), b.size()); ++e) expect_same_event(a[e], b[e]);
-    }
-    expect_pool_sums_up(*on);
-    expect_pool_sums_up(*off);
-    const EngineStats stats = on->stats();
-    EXPECT_GE(stats.drafted_tokens, stats.accepted_draft_tokens);
-    EXPECT_EQ(stats.generated_tokens, off->stats().generated_tokens);
-    EXPECT_EQ(off->stats().drafted_tokens, 0u);
-    return stats;
-  }
   // A prompt that holds the loop the model is in, so that drafts are right from the first step.
   std::vector<int32_t> looping_prompt(uint32_t seed) {
     auto tokens = prompt(20, seed);
@@ -79,7 +33,6 @@ class SpeculationTest : public testing::Test {
     for (const int32_t t : start(*engine, greedy(tokens, 200)).events->wait()) tokens.push_back(t);
     return tokens;
   }
-  TinyModel tiny_ = make_tiny(test::tiny_gemma());
 };
 
 TEST_F(SpeculationTest, GreedyTokensAreTheSameInFewerSteps) {

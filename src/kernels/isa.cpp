@@ -51,8 +51,8 @@ Feature avx_vnni_feature() {
 #endif
 }
 
-// Measured: two panels side by side made one row a quarter slower on an EPYC of the fourth
-// generation, four made it a third faster on a Xeon of the third (docs/performance.md).
+// Measured on one CPU of each maker, with AVX-512: side by side, panels of one row were read a
+// quarter slower by an EPYC and a fifth faster by a Xeon (docs/performance.md).
 Streams fitting_streams() {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;

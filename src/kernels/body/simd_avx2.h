@@ -15,7 +15,7 @@ namespace {
 struct Simd {
   // Rows of an exact tile: with two panels their sums fill the registers.
   static constexpr int kExactTileRows = 3;
-  // Rows that panels are streamed for, and panels at once.
+  // Rows that panels are streamed for, and panels at once; rows where it is one (StreamTile).
   static constexpr int kStreamRows = 4, kStreamPanels = 2, kOneStreamRows = 4;
   static constexpr int kWidth = 8;  // 32-bit lanes
 #if defined(__AVXVNNI__)
