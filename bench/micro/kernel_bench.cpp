@@ -24,9 +24,12 @@ constexpr int32_t kMatrixRows = 1024, kMatrixCols = 2048;
 // is compared with comes from there as well.
 constexpr size_t kColdBytes = size_t{256} << 20;
 
-constexpr const char* kFamilyNames[kFamilyCount] = {"Int4",     "Int4Zero",  "Int4Super", "Int5",
-                                                    "Int5Zero", "Int5Super", "Int6Super", "Int8",
-                                                    "Float16",  "BFloat16",  "Float32"};
+constexpr const char* kFamilyNames[kFamilyCount] = {
+    "Int4",         "Int4Zero",    "Int4Super",   "Int5",      "Int5Zero",  "Int5Super",
+    "Int6Super",    "Int8",        "Int2Zero",    "Int2Super", "Int3Super", "Table4",
+    "Table4Halves", "Table4Super", "Table3Super", "Float16",   "BFloat16",  "Float32"};
+constexpr int8_t kCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                  1,    13,   25,  38,  53,  69,  89,  113};
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -70,7 +73,7 @@ struct Weights {
 
 Weights make_weights(const KernelTable& kernels, Family family, bool cold) {
   Weights w;
-  w.matrix = {.rows = kMatrixRows, .cols = kMatrixCols, .family = family};
+  w.matrix = {.rows = kMatrixRows, .cols = kMatrixCols, .family = family, .codebook = kCodebook};
   w.matrix.panel_bytes = packed_panel_bytes(family, kernels.panel_rows, kMatrixCols);
   w.copy_bytes = w.matrix.panel_bytes * panel_count(kernels, kMatrixRows);
   w.copies = cold ? static_cast<int>(kColdBytes / w.copy_bytes) + 1 : 1;

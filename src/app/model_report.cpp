@@ -56,6 +56,10 @@ std::string model_report(const ModelInfo& info, int32_t context_tokens) {
   line("layers", fmt::format("{}", info.layers));
   line("heads", fmt::format("{} (key/value: {}), of {}", info.heads, info.kv_heads, info.head_dim));
   line("embedding", fmt::format("{}, feed-forward {}", info.embedding, info.feed_forward));
+  if (info.experts > 0) {
+    line("experts", fmt::format("{}, of which a token uses {}, feed-forward {}", info.experts,
+                                info.experts_used, info.expert_feed_forward));
+  }
   line("vocabulary", fmt::format("{}", info.vocab));
   line("context", fmt::format("{} tokens", info.context_tokens));
   std::string types;

@@ -115,7 +115,8 @@ class Cost {
     for (const GgufTensor& t : model.file().tensors()) {
       if (t.rows() < 2 || (t.name == "token_embd.weight" && !tied)) continue;
       const bool head = t.name == "output.weight" || t.name == "token_embd.weight";
-      Work& w = head ? head_ : body_;
+      const bool expert = t.name.find("_exps.") != std::string_view::npos;
+      Work& w = head ? head_ : expert ? experts_ : body_;
       w.bytes += static_cast<double>(t.data.size());
       const double ops = 2.0 * static_cast<double>(t.shape[0]) * static_cast<double>(t.rows());
       (t.format->codes != nullptr ? w.integer_ops : w.float_ops) += ops;
@@ -129,6 +130,13 @@ class Cost {
     const double tokens = double{1} * sequences * rows;
     w.integer_ops *= tokens;
     w.float_ops *= tokens;
+    if (const ExpertConfig& x = c_.experts; x.count > 0) {
+      const double share = static_cast<double>(x.used) / x.count;
+      // Of so many experts some token has need, if tokens choose as if by lot.
+      w.bytes += experts_.bytes * (1 - std::pow(1 - share, tokens));
+      w.integer_ops += experts_.integer_ops * share * tokens;
+      w.float_ops += experts_.float_ops * share * tokens;
+    }
     if (heads > 0) {
       w.bytes += head_.bytes;
       w.integer_ops += head_.integer_ops * heads;
@@ -148,7 +156,7 @@ class Cost {
 
  private:
   const DecoderConfig& c_;
-  Work head_, body_;
+  Work head_, body_, experts_;
   double kv_bytes_ = 0;
 };
 

@@ -268,14 +268,14 @@ TEST(GgufTensors, LieInsideTheFile) {
   expect_invalid(one({"t", {256, 2}}), "tensor 't' reaches past the end of the file");
   // After a tensor of unknown size any place is possible, but not one that wraps around.
   for (const uint64_t offset : {uint64_t{1024}, kTooMany, ~uint64_t{31}}) {
-    RawGguf raw = one({"unknown", {8}, 17});
+    RawGguf raw = one({"unknown", {8}, 37});
     raw.tensor({"t", {8}, 0, offset});
     expect_invalid(raw, "tensor 't' reaches past the end of the file");
   }
 }
 
 TEST(GgufTensors, UnknownTypesAreKeptWithoutData) {
-  for (const uint32_t type : {3u + 1, 17u, 39u, 1000u, 0xffffffffu}) {
+  for (const uint32_t type : {3u + 1, 15u, 37u, 1000u, 0xffffffffu}) {
     RawGguf raw;
     raw.tensor({"a", {8}}).tensor({"unknown", {100, 3}, type, 32}).tensor({"b", {8}, 0, 512});
     raw.data.assign(544, 1);
@@ -289,9 +289,9 @@ TEST(GgufTensors, UnknownTypesAreKeptWithoutData) {
     EXPECT_TRUE(tensor.data.empty());
     EXPECT_EQ(file->find_tensor("b")->data.data(), bytes.data() + bytes.size() - 32);
   }
-  RawGguf raw = one({"unknown", {8}, 17, 64});
+  RawGguf raw = one({"unknown", {8}, 37, 64});
   expect_invalid(raw, "tensor 'unknown' lies at offset 64, expected 0");
-  raw = one({"unknown", {8}, 17});
+  raw = one({"unknown", {8}, 37});
   raw.tensor({"b", {8}, 0, 32}).tensor({"c", {8}, 0, 32});
   expect_invalid(raw, "tensor 'c' lies at offset 32, expected 64");
 }

@@ -22,13 +22,25 @@ enum class Family : uint8_t {
   kInt5Super,
   kInt6Super,  // codes 0..63 meaning -32..31, int8 scale a half block, f16 factor for 8 blocks
   kInt8,       // signed codes, f16 scale a block
-  kFloat16,    // panels of columns, two bytes each
+  kInt2Zero,   // codes 0..3 meaning -1..2, f16 scale a block
+  kInt2Super,  // codes 0..3, 4-bit scale and min a half block, f16 factors of both for 8 blocks
+  kInt3Super,  // codes 0..7 meaning -4..3, int8 scale a half block, f32 factor for 8 blocks
+  // Codes that name entries of the matrix's codebook:
+  kTable4,        // 4 bits, f16 scale a block
+  kTable4Halves,  // 4 bits, f16 scale a half block
+  kTable4Super,   // 4 bits, int8 scale a half block, f32 factor for 8 blocks
+  kTable3Super,   // 3 bits, likewise
+  kFloat16,       // panels of columns, two bytes each
   kBFloat16,
   kFloat32,
 };
-constexpr int kFamilyCount = 11;
+constexpr int kFamilyCount = 18;
 constexpr bool is_integer(Family family) {
-  return family < Family::kFloat16;
+  return family != Family::kFloat16 && family != Family::kBFloat16 && family != Family::kFloat32;
+}
+// Whether codes name entries of Matrix::codebook.
+constexpr bool is_table(Family family) {
+  return family >= Family::kTable4 && family <= Family::kTable3Super;
 }
 constexpr int kBlockColumns = 32;  // columns of one packed block
 constexpr int kPageTokens = 16;    // tokens of one KV page
@@ -78,6 +90,7 @@ struct Matrix {
   const uint8_t* data = nullptr;
   size_t panel_bytes = 0;  // bytes of one panel (of one row when native)
   DequantizeFn dequantize = nullptr;
+  const int8_t* codebook = nullptr;  // Table families: 16 values
 };
 
 // y[m, r] (+)= sum over c of x[m, c] * W[r, c] for x's rows [row_begin, row_end) and the rows of
@@ -185,11 +198,11 @@ inline int32_t panel_count(const KernelTable& table, int32_t rows) {
 constexpr int32_t kPanelsPerTask = 4;
 
 constexpr size_t matmul_scratch_bytes(int32_t cols) {
-  // Panels of 16 rows. Exact rows: kExactPanels by kExactColumns, a byte a code and two vectors of
-  // factors a block, and the sums. Prompt rows: kPanelsPerTask by kGroupBlockColumns, a byte a code
-  // and two vectors a group. The reference needs one f32 row.
+  // Panels of 16 rows. Exact rows: kExactPanels by kExactColumns, a byte a code and up to four
+  // vectors of factors a block, and the sums. Prompt rows: kPanelsPerTask by kGroupBlockColumns, a
+  // byte a code and two vectors a group. The reference needs one f32 row.
   const size_t exact =
-      kExactPanels * 64 * (kExactColumns / 4 + kExactColumns / 32 * 2 + kExactRows);
+      kExactPanels * 64 * (kExactColumns / 4 + kExactColumns / 32 * 4 + kExactRows);
   const size_t groups = kGroupBlockColumns / kGroupColumns;
   const size_t prompt = kPanelsPerTask * (16 * kGroupBlockColumns + groups * 2 * 64);
   const size_t row = static_cast<size_t>(cols) * sizeof(float);

@@ -44,7 +44,9 @@ TEST(Kernels, EveryTableOfThisMachineAgreesWithTheReference) {
 Matrix random_matrix(Family family, const KernelTable& table, int32_t rows, int32_t cols,
                      std::mt19937& random, std::vector<uint8_t>& packed) {
   std::normal_distribution<float> normal;
-  Matrix w{.rows = rows, .cols = cols, .family = family};
+  static constexpr int8_t kCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                           1,    13,   25,  38,  53,  69,  89,  113};
+  Matrix w{.rows = rows, .cols = cols, .family = family, .codebook = kCodebook};
   w.panel_bytes = packed_panel_bytes(family, table.panel_rows, cols);
   packed.assign(w.panel_bytes * panel_count(table, rows), 0);
   w.data = packed.data();
@@ -57,9 +59,16 @@ Matrix random_matrix(Family family, const KernelTable& table, int32_t rows, int3
       continue;
     }
     for (int32_t b = 0; b < cols / kBlockColumns; ++b) {
-      PackBlock block{{}, std::fabs(normal(random)), -0.5f, {}, {}};
+      PackBlock block{};
+      block.scale = std::fabs(normal(random));
+      block.second_scale = std::fabs(normal(random));
+      block.min = -0.5f;
+      for (uint8_t& code : block.half_min_code) code = static_cast<uint8_t>(random() % 16);
       block.scale_code[0] = static_cast<uint8_t>(random() % 64);
       block.scale_code[1] = static_cast<uint8_t>(random());
+      if (family == Family::kInt2Super) {  // 4 bits
+        for (uint8_t& code : block.scale_code) code %= 16;
+      }
       block.min_code = static_cast<uint8_t>(random() % 64);
       for (uint8_t& c : block.code) c = static_cast<uint8_t>(random() % code_levels(family));
       pack_block(family, table.panel_rows, block, b, r % table.panel_rows, panel);

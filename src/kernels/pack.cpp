@@ -33,6 +33,19 @@ constexpr Layout layout_of(Family family) {
       return {8, 2 + 16, 2, 6};
     case Family::kInt8:
       return {2, 4, 0, 8};
+    case Family::kInt2Zero:
+      return {2, 4, 0, 2};
+    case Family::kInt2Super:
+      return {8, 4 + 16, 0, 2};
+    case Family::kInt3Super:
+    case Family::kTable3Super:
+      return {8, 4 + 16, 0, 3};
+    case Family::kTable4:
+      return {2, 4, 0, 4};
+    case Family::kTable4Halves:
+      return {1, 4, 0, 4};
+    case Family::kTable4Super:
+      return {8, 4 + 16, 0, 4};
     default:
       break;
   }
@@ -42,6 +55,21 @@ constexpr Layout layout_of(Family family) {
 
 constexpr bool has_fifth_bits(Family family) {
   return family == Family::kInt5 || family == Family::kInt5Zero || family == Family::kInt5Super;
+}
+
+// Codes of two or three bits: pairs of bits in two vectors, third bits in one more.
+constexpr bool has_bit_pairs(Family family) {
+  return family == Family::kInt2Zero || family == Family::kInt2Super ||
+         family == Family::kInt3Super || family == Family::kTable3Super;
+}
+constexpr bool has_third_bits(Family family) {
+  return family == Family::kInt3Super || family == Family::kTable3Super;
+}
+
+// An int8 scale for each half block and an f32 factor for the run.
+constexpr bool has_f32_factor(Family family) {
+  return family == Family::kInt3Super || family == Family::kTable3Super ||
+         family == Family::kTable4Super;
 }
 
 size_t head_bytes(const Layout& l, int32_t width) {
@@ -60,6 +88,14 @@ void put_codes(Family family, const uint8_t* code, int width, int r, uint8_t* co
     const int byte = 4 * r + c % 4;
     if (family == Family::kInt8) {
       codes[group * vector_bytes + byte] = code[c];
+      continue;
+    }
+    if (has_bit_pairs(family)) {
+      codes[(group / 4) * vector_bytes + byte] |=
+          static_cast<uint8_t>((code[c] & 3) << (2 * (group % 4)));
+      if (has_third_bits(family)) {
+        codes[2 * vector_bytes + byte] |= static_cast<uint8_t>((code[c] >> 2) << group);
+      }
       continue;
     }
     const int shift = group < 4 ? 0 : 4;
@@ -90,37 +126,74 @@ void put_code_words(const uint8_t* code, int vector_bytes, uint8_t* to) {
     for (int g = 0; g < 8; ++g) put(g, words[g]);
     return;
   }
+  // Bits `shift` and up of each group's codes, two a code: the groups of a half in one word.
+  const auto put_pairs = [&](int vector, int shift) {
+    for (int half = 0; half < 2; ++half) {
+      uint32_t pairs = 0;
+      for (int g = 0; g < 4; ++g) pairs |= (words[4 * half + g] >> shift & 0x03030303u) << (2 * g);
+      put(vector + half, pairs);
+    }
+  };
+  const auto put_bits = [&](int vector, int shift) {
+    uint32_t bits = 0;
+    for (int g = 0; g < 8; ++g) bits |= (words[g] >> shift & 0x01010101u) << g;
+    put(vector, bits);
+  };
+  if constexpr (has_bit_pairs(kFamily)) {
+    put_pairs(0, 0);
+    if constexpr (has_third_bits(kFamily)) put_bits(2, 2);
+    return;
+  }
   constexpr uint32_t kNibbles = 0x0f0f0f0f;
   for (int g = 0; g < 4; ++g) put(g, (words[g] & kNibbles) | (words[g + 4] & kNibbles) << 4);
   if constexpr (has_fifth_bits(kFamily)) {
-    uint32_t fifth = 0;
-    for (int g = 0; g < 8; ++g) fifth |= (words[g] >> 4 & 0x01010101u) << g;
-    put(4, fifth);
+    put_bits(4, 4);
   } else if constexpr (kFamily == Family::kInt6Super) {
-    for (int half = 0; half < 2; ++half) {
-      uint32_t pairs = 0;
-      for (int g = 0; g < 4; ++g) pairs |= (words[4 * half + g] >> 4 & 0x03030303u) << (2 * g);
-      put(4 + half, pairs);
-    }
+    put_pairs(4, 4);
   }
 }
 
-// The factors of block i of a run, for row r; those that a run has once come with its first block.
-template <Family kFamily>
-void put_factors(const PackBlock& block, int width, int i, int r, uint8_t* head) {
-  constexpr bool kSixSuper = kFamily == Family::kInt6Super;
-  constexpr bool kSuper = kFamily == Family::kInt4Super || kFamily == Family::kInt5Super;
-  if constexpr (kSuper || kSixSuper) {
-    if (i == 0) put_half(head + 2 * r, block.scale);
-    if (i == 0 && kSuper) put_half(head + 2 * width + 2 * r, block.min);
-    uint8_t* codes = head + (kSuper ? 4 : 2) * width + 2 * width * i + r;
-    codes[0] = block.scale_code[0];
-    codes[width] = kSuper ? block.min_code : block.scale_code[1];
-  } else {
-    put_half(head + 2 * width * i + 2 * r, block.scale);
-    if constexpr (kFamily == Family::kInt4 || kFamily == Family::kInt5) {
+void put_factors(Family family, const PackBlock& block, int width, int i, int r, uint8_t* head) {
+  switch (family) {
+    case Family::kInt4:
+    case Family::kInt5:
+      put_half(head + 2 * r, block.scale);
       put_half(head + 2 * width + 2 * r, block.min);
-    }
+      return;
+    case Family::kInt4Super:
+    case Family::kInt5Super:
+      put_half(head + 2 * r, block.scale);
+      put_half(head + 2 * width + 2 * r, block.min);
+      head[4 * width + 2 * width * i + r] = block.scale_code[0];
+      head[4 * width + 2 * width * i + width + r] = block.min_code;
+      return;
+    case Family::kInt2Super:
+      put_half(head + 2 * r, block.scale);
+      put_half(head + 2 * width + 2 * r, block.min);
+      for (int half = 0; half < 2; ++half) {
+        head[4 * width + 2 * width * i + width * half + r] =
+            static_cast<uint8_t>(block.scale_code[half] | block.half_min_code[half] << 4);
+      }
+      return;
+    case Family::kInt6Super:
+      put_half(head + 2 * r, block.scale);
+      head[2 * width + 2 * width * i + r] = block.scale_code[0];
+      head[2 * width + 2 * width * i + width + r] = block.scale_code[1];
+      return;
+    case Family::kInt3Super:
+    case Family::kTable3Super:
+    case Family::kTable4Super:
+      std::memcpy(head + 4 * r, &block.scale, sizeof(block.scale));
+      head[4 * width + 2 * width * i + r] = block.scale_code[0];
+      head[4 * width + 2 * width * i + width + r] = block.scale_code[1];
+      return;
+    case Family::kTable4Halves:
+      put_half(head + 2 * r, block.scale);
+      put_half(head + 2 * width + 2 * r, block.second_scale);
+      return;
+    default:
+      put_half(head + 2 * width * i + 2 * r, block.scale);
+      return;
   }
 }
 
@@ -133,7 +206,7 @@ void put_blocks(int32_t width, std::span<const PackBlock> blocks, int32_t first,
   uint8_t* head = panel + run * (first / kLayout.run);
   int i = first % kLayout.run;
   for (const PackBlock& block : blocks) {
-    put_factors<kFamily>(block, width, i, r, head);
+    put_factors(kFamily, block, width, i, r, head);
     put_code_words<kFamily>(block.code, vector_bytes,
                             head + head_size + i * kLayout.code_vectors * vector_bytes + 4 * r);
     if (++i == kLayout.run) {
@@ -175,6 +248,12 @@ int32_t code_levels(Family family) {
       return 256;
     case Family::kInt6Super:
       return 64;
+    case Family::kInt2Zero:
+    case Family::kInt2Super:
+      return 4;
+    case Family::kInt3Super:
+    case Family::kTable3Super:
+      return 8;
     case Family::kInt5:
     case Family::kInt5Zero:
     case Family::kInt5Super:
@@ -188,8 +267,12 @@ int32_t run_blocks(Family family) {
   return layout_of(family).run;
 }
 
-float unpacked_weight(Family family, const PackBlock& block, int c) {
+float unpacked_weight(Family family, const int8_t* codebook, const PackBlock& block, int c) {
   const auto code = static_cast<float>(block.code[c]);
+  const auto half_scale = [&] {
+    return block.scale * static_cast<float>(static_cast<int8_t>(block.scale_code[c / 16]));
+  };
+  const auto entry = [&] { return static_cast<float>(codebook[block.code[c]]); };
   switch (family) {
     case Family::kInt4Zero:
       return block.scale * (code - 8);
@@ -202,8 +285,21 @@ float unpacked_weight(Family family, const PackBlock& block, int c) {
       return block.scale * static_cast<float>(block.scale_code[0]) * code -
              block.min * static_cast<float>(block.min_code);
     case Family::kInt6Super:
-      return block.scale * static_cast<float>(static_cast<int8_t>(block.scale_code[c / 16])) *
-             (code - 32);
+      return half_scale() * (code - 32);
+    case Family::kInt2Zero:
+      return block.scale * (code - 1);
+    case Family::kInt2Super:
+      return block.scale * static_cast<float>(block.scale_code[c / 16]) * code -
+             block.min * static_cast<float>(block.half_min_code[c / 16]);
+    case Family::kInt3Super:
+      return half_scale() * (code - 4);
+    case Family::kTable4:
+      return block.scale * entry();
+    case Family::kTable4Halves:
+      return (c < 16 ? block.scale : block.second_scale) * entry();
+    case Family::kTable4Super:
+    case Family::kTable3Super:
+      return half_scale() * entry();
     default:
       return block.scale * code + block.min;
   }
@@ -214,28 +310,7 @@ void pack_block(Family family, int32_t width, const PackBlock& block, int32_t bl
   const Layout l = layout_of(family);
   const int r = row_in_panel, i = block_index % l.run;
   uint8_t* head = panel + run_bytes(l, width) * (block_index / l.run);
-  switch (family) {
-    case Family::kInt4:
-    case Family::kInt5:
-      put_half(head + 2 * r, block.scale);
-      put_half(head + 2 * width + 2 * r, block.min);
-      break;
-    case Family::kInt4Super:
-    case Family::kInt5Super:
-      put_half(head + 2 * r, block.scale);
-      put_half(head + 2 * width + 2 * r, block.min);
-      head[4 * width + 2 * width * i + r] = block.scale_code[0];
-      head[4 * width + 2 * width * i + width + r] = block.min_code;
-      break;
-    case Family::kInt6Super:
-      put_half(head + 2 * r, block.scale);
-      head[2 * width + 2 * width * i + r] = block.scale_code[0];
-      head[2 * width + 2 * width * i + width + r] = block.scale_code[1];
-      break;
-    default:
-      put_half(head + 2 * width * i + 2 * r, block.scale);
-      break;
-  }
+  put_factors(family, block, width, i, r, head);
   put_codes(family, block.code, width, r,
             head + head_bytes(l, width) + static_cast<size_t>(i) * l.code_vectors * width * 4);
 }
@@ -254,6 +329,13 @@ void pack_blocks(Family family, int32_t width, std::span<const PackBlock> blocks
     WOK_PACK_BLOCKS(kInt5Super)
     WOK_PACK_BLOCKS(kInt6Super)
     WOK_PACK_BLOCKS(kInt8)
+    WOK_PACK_BLOCKS(kInt2Zero)
+    WOK_PACK_BLOCKS(kInt2Super)
+    WOK_PACK_BLOCKS(kInt3Super)
+    WOK_PACK_BLOCKS(kTable4)
+    WOK_PACK_BLOCKS(kTable4Halves)
+    WOK_PACK_BLOCKS(kTable4Super)
+    WOK_PACK_BLOCKS(kTable3Super)
 #undef WOK_PACK_BLOCKS
     default:
       break;

@@ -63,6 +63,12 @@ PackBlock sample_block(Family family, Noise& noise) {
   block.min = half(0.1f * noise.value());
   for (uint8_t& code : block.scale_code) code = static_cast<uint8_t>(noise.bits() % 64);
   block.min_code = static_cast<uint8_t>(noise.bits() % 64);
+  if (family == Family::kInt2Super) {  // 4 bits
+    for (uint8_t& code : block.scale_code) code %= 16;
+    for (uint8_t& code : block.half_min_code) code = static_cast<uint8_t>(noise.bits() % 16);
+  }
+  block.second_scale = half(0.01f + 0.01f * noise.value());
+  if (is_table(family)) block.scale = half(block.scale / 16);
   if (run_blocks(family) == 8) block.scale = half(block.scale / 32);
   for (uint8_t& code : block.code) code = static_cast<uint8_t>(noise.bits() % code_levels(family));
   return block;
@@ -72,7 +78,10 @@ Sample sample_matrix(Family family, int32_t width, Noise& noise) {
   Sample s;
   const int32_t cols = sample_cols(family);
   s.weights.resize(static_cast<size_t>(kRows) * cols);
-  s.matrix = {.rows = kRows, .cols = cols, .family = family};
+  // 16 values in no order: kernels look them up as they are.
+  static constexpr int8_t kCodebook[16] = {-127, 45, 3,   -1, 88, -64, 17, 127,
+                                           -9,   0,  -33, 64, 5,  -90, 30, -12};
+  s.matrix = {.rows = kRows, .cols = cols, .family = family, .codebook = kCodebook};
   s.matrix.panel_bytes = packed_panel_bytes(family, width, cols);
   s.packed.assign(s.matrix.panel_bytes * ((kRows + width - 1) / width), 0);
   s.matrix.data = s.packed.data();
@@ -100,7 +109,7 @@ Sample sample_matrix(Family family, int32_t width, Noise& noise) {
         block.min = run.min;
       }
       for (int c = 0; c < kBlockColumns; ++c) {
-        row[b * kBlockColumns + c] = unpacked_weight(family, block, c);
+        row[b * kBlockColumns + c] = unpacked_weight(family, s.matrix.codebook, block, c);
       }
       pack_block(family, width, block, b, r % width, panel);
     }

@@ -26,10 +26,7 @@ Split split(const Compute& compute, const Activations& x, const Matrix& w) {
   const int32_t panels = panel_count(*compute.kernels, w.rows);
   s.rows_per_task = x.rows;
   s.panels_per_task = kPanelsPerTask;
-  if (x.rows <= compute.kernels->stream_rows) {
-    const auto groups = static_cast<int32_t>(kTaskBytes / (kPanelsPerTask * w.panel_bytes + 1));
-    s.panels_per_task *= std::clamp(groups, 1, 256);
-  }
+  if (x.rows <= compute.kernels->stream_rows) s.panels_per_task = panels_per_task(w);
   s.panel_tasks = (panels + s.panels_per_task - 1) / s.panels_per_task;
   const int32_t wanted = kTasksPerThread * compute.pool->threads();
   if (s.panel_tasks < wanted && x.rows >= 2 * kLeastRows) {
@@ -42,6 +39,11 @@ Split split(const Compute& compute, const Activations& x, const Matrix& w) {
 }
 
 }  // namespace
+
+int32_t panels_per_task(const Matrix& w) {
+  const auto groups = static_cast<int32_t>(kTaskBytes / (kPanelsPerTask * w.panel_bytes + 1));
+  return kPanelsPerTask * std::clamp(groups, 1, 256);
+}
 
 void linear(const Compute& compute, const Activations& x, std::span<const Linear> ops) {
   WOK_CHECK(ops.size() <= kMaxOps, "a group of matrices is small");

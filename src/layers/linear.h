@@ -13,6 +13,9 @@ struct Linear {
   bool accumulate = false;  // y += (residual)
 };
 
+// Panels of a matrix that a task takes which streams them for a few rows.
+int32_t panels_per_task(const Matrix& w);
+
 void linear(const Compute& compute, const Activations& x, std::span<const Linear> ops);
 
 }  // namespace wok

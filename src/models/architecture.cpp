@@ -135,6 +135,30 @@ Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arc
   return c;
 }
 
+Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig& c) {
+  Reader read(file, arch + ".");
+  WOK_TRY(count, read.count("expert_count", 0, 4096, 0));
+  if (count == 0) return Ok{};
+  WOK_TRY(used, read.count("expert_used_count", 1, std::min(count, 64)));
+  WOK_TRY(each, read.count("expert_feed_forward_length", 16, 1 << 20, c.feed_forward));
+  WOK_TRY(scale, read.number("expert_weights_scale", 0, 1e6, 0));
+  WOK_TRY(groups, read.count("expert_group_count", 0, 4096, 0));
+  WOK_TRY(gating, read.count("expert_gating_func", 0, 255, 0));
+  if ((scale != 0 && scale != 1) || groups > 1 || gating > 1) {
+    return unsupported(
+        fmt::format("'{}' routes its experts in a way that wok does not run (weights scale {}, {} "
+                    "groups, gating "
+                    "function {}); wok's is a softmax over all of them",
+                    file.path(), scale, groups, gating));
+  }
+  if (each % 16 != 0 || c.embedding % 16 != 0) {
+    return unsupported(fmt::format("'{}': experts of {} by {}; wok runs multiples of 16",
+                                   file.path(), c.embedding, each));
+  }
+  c.experts = {.count = count, .used = used, .feed_forward = each};
+  return Ok{};
+}
+
 Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   WOK_TRY(name, file.get_string("general.architecture"));
   if (!name) {

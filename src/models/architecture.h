@@ -15,9 +15,22 @@ namespace wok {
 enum class RopeStyle : uint8_t { kInterleaved, kHalves };
 enum class GateActivation : uint8_t { kSilu, kGelu };
 
+enum class QkNorm : uint8_t { kNone, kHeads, kWhole };
+
 struct LayerKind {
   int32_t window = 0;       // positions a token sees, itself included; 0: all of them
   bool local_rope = false;  // rotates by rope_base_local
+  bool no_rope = false;     // does not rotate
+};
+
+// A mixture of experts in place of the gated MLP.
+struct ExpertConfig {
+  int32_t count = 0;  // 0: none
+  int32_t used = 0;
+  int32_t feed_forward = 0;         // of one expert
+  int32_t shared_feed_forward = 0;  // of the expert that every token has; 0: none
+  bool shared_gate = false;         // its output is scaled by a sigmoid of its own
+  bool normalize = false;           // the chosen experts' weights add up to 1
 };
 
 struct DecoderConfig {
@@ -32,10 +45,14 @@ struct DecoderConfig {
   GateActivation activation = GateActivation::kSilu;
   // Deviations; the defaults are the baseline's.
   double rope_base_local = 0;
-  bool qkv_bias = false;    // a bias is added to queries, keys and values
-  bool qk_norm = false;     // RMSNorm of each query and key head before RoPE
-  bool post_norms = false;  // RMSNorm of a sublayer's output before the residual
+  bool qkv_bias = false;           // a bias is added to queries, keys and values
+  QkNorm qk_norm = QkNorm::kNone;  // RMSNorm of queries and keys before RoPE: by heads, or whole
+  bool pre_norms = true;           // RMSNorm of a sublayer's input
+  bool post_norms = false;         // RMSNorm of a sublayer's output before the residual
+  ExpertConfig experts;
   float embedding_scale = 1;
+  float residual_scale = 1;  // of a sublayer's output
+  float logit_scale = 1;
   float attention_scale = 0;     // 0: 1 / sqrt(head_dim)
   std::vector<LayerKind> kinds;  // one a layer; empty: all baseline
 };
@@ -47,9 +64,17 @@ struct Architecture {
 
 #define WOK_ARCHITECTURES(X) \
   X(llama)                   \
+  X(gemma)                   \
   X(gemma3)                  \
   X(qwen2)                   \
-  X(qwen3)
+  X(qwen2moe)                \
+  X(qwen3)                   \
+  X(qwen3moe)                \
+  X(olmo2)                   \
+  X(olmoe)                   \
+  X(granite)                 \
+  X(granitemoe)              \
+  X(smollm3)
 
 #define WOK_DECLARE_ARCH(id) extern const Architecture kArchitecture_##id;
 WOK_ARCHITECTURES(WOK_DECLARE_ARCH)
@@ -63,5 +88,9 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file);
 
 // The keys every decoder shares, under "<arch>.": for use by the architectures' readers.
 Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arch);
+
+// The keys of a mixture of experts, for a config of read_baseline; count stays 0 where there are
+// none.
+Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig& config);
 
 }  // namespace wok

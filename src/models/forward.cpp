@@ -1,5 +1,6 @@
 // The forward pass, to be read like the model's equations: a pre-norm decoder and its deviations.
 #include <array>
+#include <cmath>
 
 #include "layers/gated.h"
 #include "layers/linear.h"
@@ -26,7 +27,9 @@ class Forward {
     for (int32_t i = first; i < end; ++i) {
       const LayerKind kind = c_.kinds.empty() ? LayerKind{} : c_.kinds[i];
       attention_sublayer(w_.layers[i], i, kind);
-      feed_forward_sublayer(w_.layers[i]);
+      normalize(w_.layers[i].feed_forward_norm);
+      if (c_.experts.count > 0) experts_sublayer(w_.layers[i]);
+      if (w_.layers[i].gate.rows > 0) feed_forward_sublayer(w_.layers[i]);
     }
     if (end == c_.layers) output();
   }
@@ -40,7 +43,14 @@ class Forward {
     const KernelTable& kernels = *compute_.kernels;
     s_.input.shape(kernels, tokens_, c_.embedding, batch_.exact_tokens);
     s_.attended.shape(kernels, tokens_, c_.heads * c_.head_dim, batch_.exact_tokens);
-    s_.gated.shape(kernels, tokens_, c_.feed_forward, batch_.exact_tokens);
+    if (const int32_t columns = w_.layers[0].gate.rows; columns > 0) {
+      s_.gated.shape(kernels, tokens_, columns, batch_.exact_tokens);
+    }
+    if (const ExpertConfig& x = c_.experts; x.count > 0) {
+      const int32_t rows = tokens_ * x.used, exact = batch_.exact_tokens * x.used;
+      s_.expert_input.shape(kernels, rows, c_.embedding, exact);
+      s_.expert_gated.shape(kernels, rows, x.feed_forward, exact);
+    }
   }
 
   float* residual(int32_t row) { return s_.residual.data() + int64_t{row} * c_.embedding; }
@@ -80,36 +90,46 @@ class Forward {
     compute_.for_rows(tokens_, [&](int32_t t) {
       float* x = residual(t);
       format.dequantize(w_.embedding->data.data() + batch_.tokens[t] * row_bytes, x, c_.embedding);
-      if (c_.embedding_scale != 1) {
-        for (int32_t i = 0; i < c_.embedding; ++i) x[i] *= c_.embedding_scale;
-      }
+      scale(x, c_.embedding_scale);
     });
   }
 
-  // input = quantize(rmsnorm(residual)).
+  // input = quantize(rmsnorm(residual)), or of the residual itself.
   void normalize(const std::vector<float>& weight) {
     const ProfileScope scope = timed("norm + quantize");
     compute_.for_rows(tokens_, [&](int32_t t) {
-      compute_.kernels->rmsnorm(residual(t), weight.data(), c_.norm_epsilon, c_.embedding,
-                                s_.input.row(t));
+      if (c_.pre_norms) {
+        compute_.kernels->rmsnorm(residual(t), weight.data(), c_.norm_epsilon, c_.embedding,
+                                  s_.input.row(t));
+      } else {
+        std::copy_n(residual(t), c_.embedding, s_.input.row(t));
+      }
       s_.input.quantize_row(*compute_.kernels, t);
     });
   }
 
-  // residual += W x, through a norm where the architecture has one after its sublayers.
+  // residual += W x, through a norm or a scale where the architecture has one after its sublayers.
   void add_to_residual(const char* name, const Matrix& weights, const Activations& x,
                        const std::vector<float>& post_norm) {
     const ProfileScope scope = timed(name, tokens_, {&weights});
-    if (!c_.post_norms) {
+    if (!c_.post_norms && c_.residual_scale == 1) {
       linear(compute_, x, std::array{Linear{&weights, s_.residual.data(), true}});
       return;
     }
     linear(compute_, x, std::array{Linear{&weights, s_.sublayer.data()}});
     compute_.for_rows(tokens_, [&](int32_t t) {
       float* y = s_.sublayer.data() + int64_t{t} * c_.embedding;
-      compute_.kernels->rmsnorm(y, post_norm.data(), c_.norm_epsilon, c_.embedding, y);
+      if (c_.post_norms) {
+        compute_.kernels->rmsnorm(y, post_norm.data(), c_.norm_epsilon, c_.embedding, y);
+      }
+      scale(y, c_.residual_scale);
       compute_.kernels->add(y, c_.embedding, residual(t));
     });
+  }
+
+  void scale(float* x, float by) const {
+    if (by == 1) return;
+    for (int32_t i = 0; i < c_.embedding; ++i) x[i] *= by;
   }
 
   void rotate(float* x, const RopeTable& rope, int32_t token) {
@@ -120,7 +140,7 @@ class Forward {
   }
 
   // Biases, norm and rotation of one token's queries and keys, and its place in the KV pages.
-  void place_token(const LayerWeights& layer, int32_t index, const RopeTable& rope, int32_t t) {
+  void place_token(const LayerWeights& layer, int32_t index, const RopeTable* rope, int32_t t) {
     const KernelTable& kernels = *compute_.kernels;
     const int32_t dim = c_.head_dim;
     const int32_t kv_width = c_.kv_heads * dim;
@@ -132,15 +152,20 @@ class Forward {
       kernels.add(layer.k_bias.data(), kv_width, k);
       kernels.add(layer.v_bias.data(), kv_width, v);
     }
+    const bool by_heads = c_.qk_norm == QkNorm::kHeads;
+    if (c_.qk_norm == QkNorm::kWhole) {
+      kernels.rmsnorm(q, layer.q_norm.data(), c_.norm_epsilon, c_.heads * dim, q);
+      kernels.rmsnorm(k, layer.k_norm.data(), c_.norm_epsilon, kv_width, k);
+    }
     for (int32_t h = 0; h < c_.heads; ++h, q += dim) {
-      if (c_.qk_norm) kernels.rmsnorm(q, layer.q_norm.data(), c_.norm_epsilon, dim, q);
-      rotate(q, rope, t);
+      if (by_heads) kernels.rmsnorm(q, layer.q_norm.data(), c_.norm_epsilon, dim, q);
+      if (rope != nullptr) rotate(q, *rope, t);
     }
     const KvKernels& kv = kernels.*memory_.shape().format->kernels;
     const int32_t* pages = batch_.sequences[batch_.token_sequence[t]].page_table;
     for (int32_t h = 0; h < c_.kv_heads; ++h, k += dim, v += dim) {
-      if (c_.qk_norm) kernels.rmsnorm(k, layer.k_norm.data(), c_.norm_epsilon, dim, k);
-      rotate(k, rope, t);
+      if (by_heads) kernels.rmsnorm(k, layer.k_norm.data(), c_.norm_epsilon, dim, k);
+      if (rope != nullptr) rotate(k, *rope, t);
       kv.store(memory_.view(index, h), pages, batch_.positions[t], dim, k, v);
     }
   }
@@ -155,7 +180,8 @@ class Forward {
     }
     {
       const ProfileScope scope = timed("rope + kv store");
-      const RopeTable& rope = kind.local_rope ? s_.rope_local : s_.rope;
+      const RopeTable* rope = kind.local_rope ? &s_.rope_local : &s_.rope;
+      if (kind.no_rope) rope = nullptr;
       compute_.for_rows(tokens_, [&](int32_t t) { place_token(layer, index, rope, t); });
     }
     {
@@ -168,21 +194,91 @@ class Forward {
     add_to_residual("attention out", layer.o, s_.attended.view(), layer.post_attention_norm);
   }
 
+  auto activation() const {
+    return c_.activation == GateActivation::kSilu ? compute_.kernels->silu_mul
+                                                  : compute_.kernels->gelu_mul;
+  }
+
+  // residual += the sum of each token's experts.
+  void experts_sublayer(const LayerWeights& layer) {
+    const int32_t rows = tokens_ * c_.experts.used;
+    {
+      const ProfileScope scope = timed("route", tokens_, {&layer.router});
+      linear(compute_, s_.input.view(), std::array{Linear{&layer.router, s_.router_logits.data()}});
+      s_.routing.route(compute_, s_.router_logits.data(), tokens_, batch_.exact_tokens);
+      compute_.for_rows(rows, [&](int32_t r) {
+        std::copy_n(s_.input.row(s_.routing.token_of(r)), c_.embedding, s_.expert_input.row(r));
+        s_.expert_input.quantize_row(*compute_.kernels, r);
+      });
+    }
+    {
+      const ProfileScope scope =
+          timed_experts("experts gate up", {&layer.expert_gate, &layer.expert_up});
+      expert_linear(compute_, s_.expert_input.view(), s_.routing.groups(), c_.experts.count,
+                    std::array{ExpertLinear{&layer.expert_gate, s_.expert_gate.data()},
+                               ExpertLinear{&layer.expert_up, s_.expert_up.data()}});
+      const int32_t columns = c_.experts.feed_forward;
+      compute_.for_rows(rows, [&](int32_t r) {
+        const int64_t at = int64_t{r} * columns;
+        activation()(s_.expert_gate.data() + at, s_.expert_up.data() + at, columns,
+                     s_.expert_gated.row(r));
+        s_.expert_gated.quantize_row(*compute_.kernels, r);
+      });
+    }
+    const ProfileScope scope = timed_experts("experts down", {&layer.expert_down});
+    expert_linear(compute_, s_.expert_gated.view(), s_.routing.groups(), c_.experts.count,
+                  std::array{ExpertLinear{&layer.expert_down, s_.expert_out.data()}});
+    if (c_.residual_scale != 1) {
+      compute_.for_rows(rows, [&](int32_t r) {
+        scale(s_.expert_out.data() + int64_t{r} * c_.embedding, c_.residual_scale);
+      });
+    }
+    s_.routing.combine(compute_, s_.expert_out.data(), c_.embedding, s_.residual.data());
+  }
+
+  // Only the experts that somebody chose are read.
+  ProfileScope timed_experts(const char* name, std::initializer_list<const Matrix*> weights) {
+    if (s_.profile == nullptr) return {nullptr, name};
+    double bytes = 0, ops = 0;
+    for (const Matrix* w : weights) {
+      const double rows = static_cast<double>(w->rows) / c_.experts.count;
+      const auto panels = static_cast<double>(panel_count(*compute_.kernels, w->rows));
+      bytes += static_cast<double>(w->panel_bytes) * panels / c_.experts.count *
+               static_cast<double>(s_.routing.groups().size());
+      ops += 2.0 * s_.routing.rows() * rows * w->cols;
+    }
+    return {s_.profile, name, bytes, ops};
+  }
+
+  // The gated MLP, or the expert that all tokens share.
   void feed_forward_sublayer(const LayerWeights& layer) {
-    normalize(layer.feed_forward_norm);
     {
       const ProfileScope scope = timed("gate up activate", tokens_, {&layer.gate, &layer.up});
-      const bool silu = c_.activation == GateActivation::kSilu;
       gated_linear(compute_, s_.input.view(),
                    {.gate = &layer.gate,
                     .up = &layer.up,
                     .down = &layer.down,
-                    .activate = silu ? compute_.kernels->silu_mul : compute_.kernels->gelu_mul,
+                    .activate = activation(),
                     .gate_rows = s_.gate.data(),
                     .up_rows = s_.up.data()},
                    s_.gated);
     }
+    if (c_.experts.shared_gate) return add_shared(layer);
     add_to_residual("down", layer.down, s_.gated.view(), layer.post_feed_forward_norm);
+  }
+
+  // residual += sigmoid(gate · input) * the shared expert.
+  void add_shared(const LayerWeights& layer) {
+    const ProfileScope scope = timed("shared down", tokens_, {&layer.down});
+    linear(compute_, s_.gated.view(), std::array{Linear{&layer.down, s_.sublayer.data()}});
+    compute_.for_rows(tokens_, [&](int32_t t) {
+      const float* x = s_.input.row(t);
+      double dot = 0;
+      for (int32_t i = 0; i < c_.embedding; ++i) dot += x[i] * layer.shared_gate[i];
+      float* y = s_.sublayer.data() + int64_t{t} * c_.embedding;
+      scale(y, static_cast<float>(c_.residual_scale / (1 + std::exp(-dot))));
+      compute_.kernels->add(y, c_.embedding, residual(t));
+    });
   }
 
   // Logits of the rows that are asked for only.
@@ -197,6 +293,11 @@ class Forward {
       s_.input.quantize_row(*compute_.kernels, i);
     });
     linear(compute_, s_.input.view(), std::array{Linear{&w_.output, s_.logits.data()}});
+    if (c_.logit_scale == 1) return;
+    compute_.for_rows(rows, [&](int32_t i) {
+      float* y = s_.logits.data() + int64_t{i} * c_.vocab;
+      for (int32_t t = 0; t < c_.vocab; ++t) y[t] *= c_.logit_scale;
+    });
   }
 
   const DecoderConfig& c_;

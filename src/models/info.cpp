@@ -23,6 +23,9 @@ Result<ModelInfo> read_model_info(const GgufFile& file) {
   info.head_dim = config.head_dim;
   info.embedding = config.embedding;
   info.feed_forward = config.feed_forward;
+  info.experts = config.experts.count;
+  info.experts_used = config.experts.used;
+  info.expert_feed_forward = config.experts.feed_forward;
   info.vocab = config.vocab;
   info.context_tokens = config.context_tokens;
   info.file_bytes = file.file_bytes();

@@ -191,19 +191,19 @@ TEST(Load, RopeFactors) {
 }
 
 TEST(Load, ArchitecturesWokDoesNotKnowAreToldWhichItDoes) {
-  for (const char* name : {"qwen2moe", "qwen3moe", "", "LLAMA"}) {
+  for (const char* name : {"mamba", "t5", "", "LLAMA"}) {
     EditedModel model;
     model.text("general.architecture", name);
-    expect_refused(
-        model, ErrorKind::kUnsupported,
-        "architecture '" + std::string(name) + "'; wok runs llama, gemma3, qwen2, qwen3");
+    expect_refused(model, ErrorKind::kUnsupported,
+                   "architecture '" + std::string(name) +
+                       "'; wok runs llama, gemma, gemma3, qwen2, qwen2moe, ");
   }
 }
 
 TEST(Load, DeviationsWokDoesNotRun) {
-  EditedModel experts;
-  experts.whole("llama.expert_count", 8);
-  expect_refused(experts, ErrorKind::kUnsupported, "mixture of experts");
+  EditedModel scaled;
+  scaled.add_vector("blk.0.ffn_up.scale", {0.5f});
+  expect_refused(scaled, ErrorKind::kUnsupported, "scales whole tensors ('blk.0.ffn_up.scale')");
   EditedModel embedder;
   embedder.whole("llama.pooling_type", 3);
   expect_refused(embedder, ErrorKind::kUnsupported, "llama.pooling_type is 3");
@@ -217,6 +217,43 @@ TEST(Load, DeviationsWokDoesNotRun) {
     model.whole("gemma3.attention.sliding_window", window);
     expect_refused(model, ErrorKind::kInvalid, "sliding_window is out of range");
   }
+}
+
+TEST(Load, ExpertsWithinBounds) {
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> absurd = {
+      {"expert_count", {-1, 4097, int64_t{1} << 31}},
+      {"expert_used_count", {0, -1, 7, int64_t{1} << 31}},
+      {"expert_feed_forward_length", {0, -32, int64_t{1} << 31}}};
+  for (const auto& [name, values] : absurd) {
+    for (const int64_t value : values) {
+      EditedModel model(test::tiny_shape("qwen3moe"));
+      model.whole("qwen3moe." + name, value);
+      expect_refused(model, ErrorKind::kInvalid,
+                     "qwen3moe." + name + " is " + std::to_string(value) + ", expected ");
+    }
+  }
+  EditedModel wide(test::tiny_shape("qwen3moe"));
+  wide.whole("qwen3moe.expert_feed_forward_length", 40);
+  expect_refused(wide, ErrorKind::kUnsupported, "experts of 64 by 40; wok runs multiples of 16");
+  EditedModel fewer(test::tiny_shape("qwen3moe"));
+  fewer.whole("qwen3moe.expert_count", 5);
+  expect_refused(fewer, ErrorKind::kInvalid, "tensor 'blk.0.ffn_gate_inp.weight' is 64 x 6");
+  EditedModel without;  // a llama that claims to have experts
+  without.whole("llama.expert_count", 8);
+  expect_refused(without, ErrorKind::kInvalid, "has no key 'llama.expert_used_count'");
+  for (const char* key : {"expert_gating_func", "expert_group_count"}) {
+    EditedModel model(test::tiny_shape("qwen3moe"));
+    model.whole(std::string("qwen3moe.") + key, 2);
+    expect_refused(model, ErrorKind::kUnsupported, "routes its experts in a way");
+  }
+  for (const char* arch : {"qwen2moe", "granitemoe"}) {
+    EditedModel model(test::tiny_shape(arch));
+    model.whole(std::string(arch) + ".expert_shared_feed_forward_length", -5);
+    expect_refused(model, ErrorKind::kInvalid, "expert_shared_feed_forward_length is out of range");
+  }
+  EditedModel granite(test::tiny_shape("granite"));
+  granite.real("granite.residual_scale", -1);
+  expect_refused(granite, ErrorKind::kInvalid, "granite.residual_scale is -1");
 }
 
 TEST(Load, MissingTensorsOneByOne) {
@@ -238,7 +275,7 @@ TEST(Load, WrongShapesOneByOne) {
       EditedModel model = whole;
       auto& [info, data] = model.tensors[i];
       if (info.name == "token_embd.weight") continue;  // its rows are the vocabulary
-      const size_t row = info.shape.size() == 1 ? sizeof(float) : data.size() / info.shape[1];
+      const size_t row = info.shape.size() == 1 ? sizeof(float) : data.size() / info.shape.back();
       ++info.shape.back();
       data.resize(data.size() + row);
       expect_refused(model, ErrorKind::kInvalid, "tensor '" + info.name + "' is ");
@@ -253,9 +290,9 @@ TEST(Load, TypesWokDoesNotReadAreNamed) {
   const EditedModel whole;
   for (const auto& [info, data] : whole.tensors) {
     EditedModel model = whole;
-    model.tensor(info.name).info.type = 16;
+    model.tensor(info.name).info.type = 15;
     expect_refused(model, ErrorKind::kUnsupported,
-                   "tensor '" + info.name + "' is of type IQ2_XXS; wok reads F32, F16, BF16");
+                   "tensor '" + info.name + "' is of type Q8_K; wok reads F32, F16, BF16");
   }
   EditedModel model;
   model.tensor("blk.1.ffn_up.weight").info.type = 123456;

@@ -13,6 +13,7 @@
 #include "layers/attention.h"
 #include "layers/batch.h"
 #include "layers/compute.h"
+#include "layers/experts.h"
 #include "layers/rope.h"
 #include "layers/step_profile.h"
 #include "models/model_info.h"
@@ -35,6 +36,12 @@ struct Workspace {
   ActivationBuffer input;      // norm outputs, [tokens, embedding]
   ActivationBuffer attended;   // [tokens, heads * head_dim]
   ActivationBuffer gated;      // [tokens, feed_forward]
+  // Of experts; rows are (token, expert) pairs, sorted by expert.
+  ExpertRouting routing;
+  LazyVector<float> router_logits;              // [tokens, experts]
+  LazyVector<float> expert_gate, expert_up;     // [rows, feed_forward of one]
+  LazyVector<float> expert_out;                 // [rows, embedding]
+  ActivationBuffer expert_input, expert_gated;  // [rows, embedding], [rows, feed_forward of one]
   RopeTable rope, rope_local;
   Attention attention;
   LazyVector<float> logits;      // [logit rows, vocab]

@@ -14,8 +14,12 @@
 namespace wok {
 
 struct LayerWeights {
-  Matrix q, k, v, o, gate, up, down;
-  std::vector<float> attention_norm, feed_forward_norm;
+  Matrix q, k, v, o, gate, up,
+      down;  // the last three: of the shared expert where there are experts
+  // experts: all of them one after the other
+  Matrix router, expert_gate, expert_up, expert_down;
+  std::vector<float> shared_gate;                                  // shared_gate
+  std::vector<float> attention_norm, feed_forward_norm;            // pre_norms
   std::vector<float> q_bias, k_bias, v_bias;                       // qkv_bias
   std::vector<float> q_norm, k_norm;                               // qk_norm
   std::vector<float> post_attention_norm, post_feed_forward_norm;  // post_norms

@@ -52,7 +52,26 @@ TEST(WeightFormats, DequantizeLikeTheReferencePackage) {
       ASSERT_EQ(out[i], std::bit_cast<float>(bits)) << format->name << " element " << i;
     }
   }
-  EXPECT_EQ(compared, weight_formats().size() - 1);  // all but F32
+  EXPECT_EQ(compared, weight_formats().size() - 3);  // all but F32, Q1_0 and Q2_0
+}
+
+// Two types that the package has no dequantizer of: d = 0.5 (0x3800), then bits.
+TEST(WeightFormats, OneAndTwoBitBlocksMeanWhatTheirBitsSay) {
+  std::vector<uint8_t> block(18);
+  block[1] = 0x38;
+  block[2] = 0b00000101;
+  block[17] = 0x80;
+  std::vector<float> out(128);
+  find_weight_format(41)->dequantize(block.data(), out.data(), 128);
+  EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + 4),
+            (std::vector<float>{0.5f, -0.5f, 0.5f, -0.5f}));
+  EXPECT_EQ(out[127], 0.5f);
+  EXPECT_EQ(std::count(out.begin(), out.end(), 0.5f), 3);
+  block[2] = 0b11100100;  // 0, 1, 2, 3, lowest first
+  find_weight_format(42)->dequantize(block.data(), out.data(), 64);
+  EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + 5),
+            (std::vector<float>{-0.5f, 0, 0.5f, 1, -0.5f}));
+  EXPECT_EQ(out[63], 0.5f);
 }
 
 TEST(WeightFormats, CodesMeanTheDequantizedValues) {
@@ -68,7 +87,7 @@ TEST(WeightFormats, CodesMeanTheDequantizedValues) {
     for (int32_t part = 0; part < format->block / kBlockColumns; ++part) {
       const PackBlock& block = blocks[part];
       for (int32_t c = 0; c < kBlockColumns; ++c) {
-        const float value = unpacked_weight(format->family, block, c);
+        const float value = unpacked_weight(format->family, format->codebook, block, c);
         const float expected = want[part * kBlockColumns + c];
         const float size = std::fabs(block.min) + std::fabs(block.scale) * 64 + std::fabs(expected);
         ASSERT_NEAR(value, expected, 1e-6f * size) << format->name << " column " << c;
@@ -125,9 +144,11 @@ TEST(WeightFormats, PackedMatricesKeepTheirWeights) {
       state = state * 1664525u + 1013904223u;
       byte = static_cast<uint8_t>(state >> 24);
     }
-    // Exponents of random halves and floats can be anything: keep every 16-bit word moderate.
-    if (format->codes == nullptr || format->block == 32 || format->block == 256) {
-      for (size_t i = 1; i < rows.size(); i += 2) rows[i] = (rows[i] & 0x80) | 0x28 | (rows[i] & 7);
+    // Exponents of random halves and floats can be anything: keep every 16-bit word moderate, and
+    // where a block has an odd number of bytes the first of each.
+    for (size_t i = 1; i < rows.size(); i += 2) rows[i] = (rows[i] & 0x80) | 0x28 | (rows[i] & 7);
+    if (format->block_bytes % 2 == 1) {
+      for (size_t i = 0; i < rows.size(); i += format->block_bytes) rows[i] = 120;
     }
     for (const KernelTable* table : {avx2_kernels(Streams::kOne), avx512_kernels(Streams::kOne)}) {
       if (table == nullptr) continue;

@@ -40,6 +40,7 @@ Matrix make_matrix(const WeightFormat& format, const KernelTable& table, int32_t
                    const uint8_t* rows_data, const uint8_t* packed) {
   Matrix m{.rows = rows, .cols = cols, .family = format.family, .dequantize = format.dequantize};
   m.native = table.panel_rows == 0;
+  m.codebook = format.codebook;
   m.data = m.native ? rows_data : packed;
   m.panel_bytes = m.native ? static_cast<size_t>(format.row_bytes(cols))
                            : packed_panel_bytes(format.family, table.panel_rows, cols);

@@ -22,6 +22,7 @@ struct WeightFormat {
   // Integer families: `count` of the file's blocks as codes, block / 32 of `out` for each. Members
   // that the family does not use are left as they are.
   void (*codes)(const uint8_t* blocks, int64_t count, PackBlock* out);
+  const int8_t* codebook = nullptr;  // Table families: what the codes name
 
   double bits_per_weight() const { return 8.0 * block_bytes / block; }
   int64_t row_bytes(int64_t cols) const { return cols / block * block_bytes; }
@@ -38,7 +39,24 @@ struct WeightFormat {
   X(q8_0)                     \
   X(q4_k)                     \
   X(q5_k)                     \
-  X(q6_k)
+  X(q6_k)                     \
+  X(q2_k)                     \
+  X(q3_k)                     \
+  X(iq4_nl)                   \
+  X(iq4_xs)                   \
+  X(iq3_xxs)                  \
+  X(iq3_s)                    \
+  X(iq2_xxs)                  \
+  X(iq2_xs)                   \
+  X(iq2_s)                    \
+  X(iq1_s)                    \
+  X(iq1_m)                    \
+  X(mxfp4)                    \
+  X(nvfp4)                    \
+  X(tq1_0)                    \
+  X(tq2_0)                    \
+  X(q1_0)                     \
+  X(q2_0)
 
 #define WOK_DECLARE_FORMAT(id) extern const WeightFormat kWeightFormat_##id;
 WOK_WEIGHT_FORMATS(WOK_DECLARE_FORMAT)

@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -21,6 +22,7 @@ struct TinyShape {
   std::string architecture = "llama";
   int32_t layers = 2, embedding = 64, feed_forward = 96, heads = 4, kv_heads = 2, head_dim = 16;
   int32_t vocab = 160, context = 4096, window = 24;
+  int32_t experts = 0, experts_used = 2, expert_feed_forward = 32, shared_feed_forward = 0;
   std::string type = "Q4_1";  // of the big matrices; F32, F16, Q4_1 or Q8_0
 };
 
@@ -30,7 +32,9 @@ class TinyWriter {
 
   std::vector<uint8_t> bytes() {
     const std::string a = s_.architecture + ".";
-    const bool gemma = s_.architecture == "gemma3", qwen3 = s_.architecture == "qwen3";
+    const bool gemma = s_.architecture == "gemma3", olmo2 = s_.architecture == "olmo2";
+    const bool head_norms = gemma || s_.architecture == "qwen3" || s_.architecture == "qwen3moe";
+    const bool whole_norms = olmo2 || s_.architecture == "olmoe";
     out_.key("general.architecture", s_.architecture);
     out_.key("general.name", std::string("tiny"));
     out_.key(a + "block_count", static_cast<uint32_t>(s_.layers));
@@ -44,30 +48,49 @@ class TinyWriter {
     out_.key(a + "context_length", static_cast<uint32_t>(s_.context));
     out_.key(a + "rope.freq_base", 10000.0f);
     if (gemma) out_.key(a + "attention.sliding_window", static_cast<uint32_t>(s_.window));
+    if (s_.experts > 0) {
+      out_.key(a + "expert_count", static_cast<uint32_t>(s_.experts));
+      out_.key(a + "expert_used_count", static_cast<uint32_t>(s_.experts_used));
+      out_.key(a + "expert_feed_forward_length", static_cast<uint32_t>(s_.expert_feed_forward));
+    }
+    if (s_.shared_feed_forward > 0) {
+      out_.key(a + "expert_shared_feed_forward_length",
+               static_cast<uint32_t>(s_.shared_feed_forward));
+    }
+    if (s_.architecture.starts_with("granite")) {
+      out_.key(a + "embedding_scale", 12.0f);
+      out_.key(a + "residual_scale", 0.5f);
+      out_.key(a + "attention.scale", 0.125f);
+      out_.key(a + "logit_scale", 2.0f);
+    }
     tokenizer();
     const int32_t q = s_.heads * s_.head_dim, kv = s_.kv_heads * s_.head_dim;
     matrix("token_embd.weight", s_.embedding, s_.vocab);
     for (int32_t i = 0; i < s_.layers; ++i) {
       const std::string b = "blk." + std::to_string(i) + ".";
-      norm(b + "attn_norm.weight", s_.embedding);
+      if (!olmo2) {
+        norm(b + "attn_norm.weight", s_.embedding);
+        norm(b + "ffn_norm.weight", s_.embedding);
+      }
       matrix(b + "attn_q.weight", s_.embedding, q);
       matrix(b + "attn_k.weight", s_.embedding, kv);
       matrix(b + "attn_v.weight", s_.embedding, kv);
       matrix(b + "attn_output.weight", q, s_.embedding);
-      if (s_.architecture == "qwen2") {
+      if (s_.architecture.starts_with("qwen2")) {
         norm(b + "attn_q.bias", q);
         norm(b + "attn_k.bias", kv);
         norm(b + "attn_v.bias", kv);
       }
-      norm(b + "ffn_norm.weight", s_.embedding);
-      matrix(b + "ffn_gate.weight", s_.embedding, s_.feed_forward);
-      matrix(b + "ffn_up.weight", s_.embedding, s_.feed_forward);
-      matrix(b + "ffn_down.weight", s_.feed_forward, s_.embedding);
-      if (gemma || qwen3) {
-        norm(b + "attn_q_norm.weight", s_.head_dim);
-        norm(b + "attn_k_norm.weight", s_.head_dim);
+      if (s_.experts > 0) {
+        experts(b);
+      } else {
+        gated(b, "", s_.feed_forward);
       }
-      if (gemma) {
+      if (head_norms || whole_norms) {
+        norm(b + "attn_q_norm.weight", whole_norms ? q : s_.head_dim);
+        norm(b + "attn_k_norm.weight", whole_norms ? kv : s_.head_dim);
+      }
+      if (gemma || olmo2) {
         norm(b + "post_attention_norm.weight", s_.embedding);
         norm(b + "post_ffw_norm.weight", s_.embedding);
       }
@@ -95,6 +118,25 @@ class TinyWriter {
     out_.key("tokenizer.ggml.add_bos_token", false);
   }
 
+  void gated(const std::string& layer, const std::string& suffix, int32_t width) {
+    matrix(layer + "ffn_gate" + suffix + ".weight", s_.embedding, width);
+    matrix(layer + "ffn_up" + suffix + ".weight", s_.embedding, width);
+    matrix(layer + "ffn_down" + suffix + ".weight", width, s_.embedding);
+  }
+
+  void experts(const std::string& layer) {
+    const int32_t width = s_.expert_feed_forward, n = s_.experts;
+    const std::string type = std::exchange(s_.type, "F32");  // routers are never quantized
+    matrix(layer + "ffn_gate_inp.weight", s_.embedding, n);
+    s_.type = type;
+    matrix(layer + "ffn_gate_exps.weight", s_.embedding, width, n);
+    matrix(layer + "ffn_up_exps.weight", s_.embedding, width, n);
+    matrix(layer + "ffn_down_exps.weight", width, s_.embedding, n);
+    if (s_.shared_feed_forward == 0) return;
+    gated(layer, "_shexp", s_.shared_feed_forward);
+    if (s_.architecture == "qwen2moe") norm(layer + "ffn_gate_inp_shexp.weight", s_.embedding);
+  }
+
   void norm(const std::string& name, int32_t n) {
     std::normal_distribution<float> around_one(1.0f, 0.1f);
     std::vector<uint8_t> data(n * 4u);
@@ -105,7 +147,8 @@ class TinyWriter {
     out_.tensor(name, 0, {n}, data);
   }
 
-  void matrix(const std::string& name, int32_t cols, int32_t rows) {
+  void matrix(const std::string& name, int32_t cols, int32_t rows_of_one, int32_t experts = 1) {
+    const int32_t rows = rows_of_one * experts;
     const WeightFormat* format = nullptr;
     for (const WeightFormat* f : weight_formats()) {
       if (s_.type == f->name) format = f;
@@ -133,7 +176,9 @@ class TinyWriter {
         put_half(at + 2, -spread * 1.875f);
       }
     }
-    out_.tensor(name, format->gguf_type, {cols, rows}, data);
+    std::vector<int64_t> shape = {cols, rows_of_one};
+    if (experts > 1) shape.push_back(experts);
+    out_.tensor(name, format->gguf_type, shape, data);
   }
   static void put_half(uint8_t* at, float v) {
     const uint16_t bits = float_to_half(v);
@@ -164,12 +209,23 @@ inline TinyShape tiny_qwen3() {
   return shape;
 }
 
-// By architecture's name.
+// By architecture's name; "mixtral" is "llama" with experts.
 inline TinyShape tiny_shape(const std::string& architecture) {
   if (architecture == "gemma3") return tiny_gemma();
   if (architecture == "qwen3") return tiny_qwen3();
   TinyShape shape;
   shape.architecture = architecture;
+  if (architecture == "mixtral") {
+    shape.architecture = "llama";
+    shape.experts = 4;
+    return shape;
+  }
+  if (architecture.ends_with("moe")) {
+    shape.experts = 6;
+    if (architecture == "qwen2moe") shape.shared_feed_forward = 64;
+    if (architecture == "granitemoe") shape.shared_feed_forward = 32;
+  }
+  if (architecture == "smollm3") shape.layers = 4;  // the last of them does not rotate
   return shape;
 }
 

@@ -33,6 +33,19 @@ SCALES: dict[Type, list[int]] = {
     Type.Q4_K: [0, 2],
     Type.Q5_K: [0, 2],
     Type.Q6_K: [208],
+    Type.TQ1_0: [52],
+    Type.TQ2_0: [64],
+    Type.IQ2_XXS: [0],
+    Type.IQ2_XS: [0],
+    Type.IQ2_S: [0],
+    Type.IQ3_XXS: [0],
+    Type.IQ3_S: [0],
+    Type.IQ1_S: [0],
+    Type.IQ1_M: [],
+    Type.IQ4_NL: [0],
+    Type.IQ4_XS: [0],
+    Type.MXFP4: [],
+    Type.NVFP4: [],
 }
 
 # Zeros, subnormals, the normal range's ends, one, infinities. NaN has no single pattern.
@@ -60,6 +73,14 @@ def quantized_blocks(kind: Type, random: np.random.Generator) -> bytes:
     for offset in SCALES[kind]:
         scale = np.exp2(random.uniform(-8, -3, BLOCKS)) * random.choice([-1, 1], BLOCKS)
         blocks[:, offset : offset + 2] = scale.astype("<f2").view(np.uint8).reshape(BLOCKS, 2)
+    if kind == Type.IQ1_M:  # Its d is the top four bits of four words.
+        d = np.exp2(random.uniform(-8, -3, BLOCKS)).astype("<f2").view("<u2")
+        words = blocks[:, 48:].copy().view("<u2")
+        for i in range(4):
+            words[:, i] = (words[:, i] & 0x0FFF) | (d >> (4 * i) & 15) << 12
+        blocks[:, 48:] = words.view(np.uint8)
+    if kind == Type.MXFP4:  # An exponent below the smallest normal float, and a usual one.
+        blocks[:, 0] = [0, 120]
     return blocks.tobytes()
 
 

@@ -46,6 +46,41 @@ BLOCKS = {
     Type.Q6_K: Block(rms(SIGNED_BYTES) * rms(SIX_BITS - 32), scale_at=208),
 }
 
+# Where f16 d lies in the other types, all of them with a random sign of d. What their random codes
+# amount to is measured.
+OTHERS = {
+    Type.Q2_K: 80, Type.Q3_K: 108, Type.TQ1_0: 52, Type.TQ2_0: 64, Type.IQ1_S: 0, Type.IQ2_XXS: 0,
+    Type.IQ2_XS: 0, Type.IQ2_S: 0, Type.IQ3_XXS: 0, Type.IQ3_S: 0, Type.IQ4_NL: 0, Type.IQ4_XS: 0,
+}
+E4M3_BIAS = 7
+
+
+def _measured(kind: Type, scale_at: int) -> Block:
+    block_bytes = gguf.GGML_QUANT_SIZES[kind][1]
+    sample = random_bytes(generator(0, kind.name), 512 * block_bytes).reshape(512, block_bytes)
+    sample[:, scale_at:scale_at + 2] = _halves(np.ones(1))
+    if kind == Type.Q2_K:
+        sample[:, 82:84] = _halves(np.full(1, 1.5))
+    unit = rms(gguf.quants.dequantize(sample, kind))
+    return Block(unit, scale_at=scale_at, signed=True, min_at=82 if kind == Type.Q2_K else -1,
+                 min=1.5)
+
+
+def _with_small_scales(kind: Type, out: np.ndarray, spread: float) -> np.ndarray:
+    """The types without an f16 d of their own: a power of two, or an E4M3 number, near it."""
+    if kind == Type.MXFP4:
+        out[:, 0] = 127 + round(math.log2(spread / 3.3))  # 3.3: root mean square of E2M1
+    elif kind == Type.NVFP4:
+        exponent = max(0, E4M3_BIAS + round(math.log2(spread / 3.3 / 1.4)))  # 0: subnormal
+        out[:, :4] = (out[:, :4] & 7) | exponent << 3
+    else:  # IQ1_M: d in the top four bits of four words
+        d = _halves(np.full(1, spread / 6.4)).view(np.uint16)
+        words = out[:, 48:].view(np.uint16)
+        for i in range(4):
+            words[:, i] = (words[:, i] & 0x0FFF) | (d[0] >> (4 * i) & 15) << 12
+    return out
+
+
 # Unsigned integer, mantissa bits, exponent bias.
 FLOATS = {
     Type.F32: (np.uint32, 23, 127),
@@ -92,8 +127,10 @@ def random_matrix(kind: Type, dims: tuple[int, ...], spread: float,
     shape = (*dims[:-1], dims[-1] // block_elements * block_bytes)
     if kind in FLOATS:
         return _random_floats(kind, count, spread, random).reshape(shape)
-    block = BLOCKS[kind]
     out = random_bytes(random, count * block_bytes).reshape(count, block_bytes)
+    if kind not in BLOCKS and kind not in OTHERS:
+        return _with_small_scales(kind, out, spread).reshape(shape)
+    block = BLOCKS[kind] if kind in BLOCKS else _measured(kind, OTHERS[kind])
     if kind == Type.Q8_0:
         # No quantizer writes -128, and a kernel may count on that.
         np.maximum(out.view(np.int8), np.int8(-127), out=out.view(np.int8))

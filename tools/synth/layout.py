@@ -49,11 +49,33 @@ LAYOUTS = {
     "q4_k": _layout(FileType.MOSTLY_Q4_K_S, Type.Q4_K, Type.Q6_K),
     "q5_k": _layout(FileType.MOSTLY_Q5_K_S, Type.Q5_K, Type.Q6_K),
     "q6_k": _layout(FileType.MOSTLY_Q6_K, Type.Q6_K),
+    # Likewise alone: llama.cpp's quantizer gives some matrices of these more bits.
+    "q2_k": _layout(FileType.MOSTLY_Q2_K, Type.Q2_K, Type.Q6_K),
+    "q3_k": _layout(FileType.MOSTLY_Q3_K_S, Type.Q3_K, Type.Q6_K),
+    "iq1_s": _layout(FileType.MOSTLY_IQ1_S, Type.IQ1_S, Type.Q6_K),
+    "iq1_m": _layout(FileType.MOSTLY_IQ1_M, Type.IQ1_M, Type.Q6_K),
+    "iq2_xxs": _layout(FileType.MOSTLY_IQ2_XXS, Type.IQ2_XXS, Type.Q6_K),
+    "iq2_xs": _layout(FileType.MOSTLY_IQ2_XS, Type.IQ2_XS, Type.Q6_K),
+    "iq2_s": _layout(FileType.MOSTLY_IQ2_S, Type.IQ2_S, Type.Q6_K),
+    "iq3_xxs": _layout(FileType.MOSTLY_IQ3_XXS, Type.IQ3_XXS, Type.Q6_K),
+    "iq3_s": _layout(FileType.MOSTLY_IQ3_S, Type.IQ3_S, Type.Q6_K),
+    "iq4_nl": _layout(FileType.MOSTLY_IQ4_NL, Type.IQ4_NL, Type.Q6_K),
+    "iq4_xs": _layout(FileType.MOSTLY_IQ4_XS, Type.IQ4_XS, Type.Q6_K),
+    "tq1_0": _layout(FileType.MOSTLY_TQ1_0, Type.TQ1_0, Type.Q6_K),
+    "tq2_0": _layout(FileType.MOSTLY_TQ2_0, Type.TQ2_0, Type.Q6_K),
+    "mxfp4": _layout(FileType.MOSTLY_MXFP4_MOE, Type.MXFP4, Type.Q6_K),
+    "nvfp4": _layout(FileType.MOSTLY_NVFP4, Type.NVFP4, Type.Q6_K),
     "q4_k_m": _layout(FileType.MOSTLY_Q4_K_M, Type.Q4_K, Type.Q6_K, Type.Q6_K),
     "q5_k_m": _layout(FileType.MOSTLY_Q5_K_M, Type.Q5_K, Type.Q6_K, Type.Q6_K),
 }
 
-FALLBACKS = {Type.Q4_K: Type.Q5_0, Type.Q5_K: Type.Q5_1, Type.Q6_K: Type.Q8_0}
+FALLBACKS = {
+    Type.Q2_K: Type.Q4_0, Type.Q3_K: Type.Q4_0, Type.TQ1_0: Type.Q4_0, Type.TQ2_0: Type.Q4_0,
+    Type.Q4_K: Type.Q5_0, Type.Q5_K: Type.Q5_1, Type.Q6_K: Type.Q8_0,
+    Type.IQ1_S: Type.IQ4_NL, Type.IQ1_M: Type.IQ4_NL, Type.IQ2_XXS: Type.IQ4_NL,
+    Type.IQ2_XS: Type.IQ4_NL, Type.IQ2_S: Type.IQ4_NL, Type.IQ3_XXS: Type.IQ4_NL,
+    Type.IQ3_S: Type.IQ4_NL, Type.IQ4_XS: Type.IQ4_NL,
+}
 
 
 def gets_more_bits(layer: int, layers: int) -> bool:

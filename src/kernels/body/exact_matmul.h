@@ -20,24 +20,26 @@ template <class F>
 WOK_INLINE inline Int zero_share(const ActivationBlock& x, int part) {
   if constexpr (F::kZero == 0) {
     return Simd::zero_int();
-  } else if constexpr (F::kHalves) {
-    static_assert(F::kZero == 32);
-    return Simd::set1_int(x.minus32[part]);
   } else {
-    constexpr int kBits = std::countr_zero(static_cast<unsigned>(F::kZero / 8));
-    static_assert(F::kZero == 8 << kBits);
-    const Int minus8 = Simd::set1_int(x.minus8);
-    if constexpr (kBits == 0) return minus8;
-    return Simd::template shift_left<kBits>(minus8);
+    constexpr int kPower = std::countr_zero(static_cast<unsigned>(F::kZero));
+    static_assert(F::kZero == 1 << kPower);
+    constexpr int kBits = kPower - (F::kHalves ? 5 : 3);  // of what is there already
+    const Int share = Simd::set1_int(F::kHalves ? x.minus32[part] : x.minus8);
+    if constexpr (kBits == 0) return share;
+    return Simd::template times_power<kBits>(share);
   }
 }
 
 // total += a dot product times scale and the activations' scale, plus min times their sum.
 template <class F>
-WOK_INLINE inline Float add_dot(Int dot, Float scale, Float min, const ActivationBlock& x,
+WOK_INLINE inline Float add_dot(Int dot, Float scale, Float min, const ActivationBlock& x, int part,
                                 Float total) {
   total = Simd::fma(Simd::to_float(dot), Simd::mul(scale, Simd::set1(x.scale)), total);
-  if constexpr (F::kHasMin) total = Simd::fma(min, Simd::set1(x.sum), total);
+  if constexpr (F::kHasMin) {
+    const float sum =
+        F::kHalves ? x.scale * static_cast<float>(x.minus32[part]) * (-1.0f / 32) : x.sum;
+    total = Simd::fma(min, Simd::set1(sum), total);
+  }
   return total;
 }
 
@@ -61,7 +63,7 @@ WOK_INLINE inline void add_block(const Block<F>& block, const Activations& x, in
       } else {
         dot = Simd::template dot_unsigned<F::Codes::kDepth, kGroups>(start, w, a);
       }
-      acc[m] = add_dot<F>(dot, f.scale, f.min, blocks[m], acc[m]);
+      acc[m] = add_dot<F>(dot, f.scale, f.min, blocks[m], part, acc[m]);
     });
   });
 }
@@ -74,32 +76,48 @@ constexpr int kExactTileRows = Simd::kExactTileRows;
 constexpr int32_t kFetchTiles =
     4;  // tiles that have the next columns fetched, if there are as many
 
+// All that a tile has to know of the family whose codes were unpacked for it.
+template <bool kHasHalves, bool kHasMins, int kZeroCode>
+struct ExactForm {
+  static constexpr bool kHalves = kHasHalves;
+  static constexpr bool kHasMin = kHasMins;
+  static constexpr int kZero = kZeroCode;
+  static constexpr int kParts = kHalves ? 2 : 1;
+};
 template <class F>
+using FormOf = ExactForm<F::kHalves, F::kHasMin, F::kZero>;
+
+template <class Form>
 struct ExactScratch {
-  static constexpr int kFactors = F::kHalves || F::kHasMin ? 2 : 1;
+  static constexpr int kParts = Form::kParts;
+  static constexpr int kFactors = kParts * (Form::kHasMin ? 2 : 1);
   static constexpr int kCodeBytes = kBlockGroups * kExactPanels * kVectorBytes;  // of a block
   static constexpr int kFactorFloats = kFactors * kExactPanels * kW;
   static constexpr int kSumFloats = kExactPanels * kW;  // of a row
   uint8_t* codes;  // [blocks, kBlockGroups, kExactPanels] vectors
-  float* factors;  // [blocks, kFactors, kExactPanels] vectors: scale and min, or the halves' scales
+  float* factors;  // [blocks, kFactors, kExactPanels] vectors: the parts' scales, then their mins
   float* sums;     // [rows, kExactPanels] vectors
 
   explicit ExactScratch(uint8_t* at)
       : codes(at),
         factors(reinterpret_cast<float*>(at + kExactBlocks * kCodeBytes)),
-        sums(factors + kExactBlocks * 2 * kExactPanels * kW) {}
+        sums(factors + kExactBlocks * kFactorFloats) {}
 
-  void fill(const uint8_t* run, int32_t blocks, int panel) const {
-    for_blocks<F>(run, blocks, [&](const Block<F>& block, int32_t b) WOK_INLINE {
+  template <class F>
+  void fill(const uint8_t* run, int32_t blocks, int panel, const int8_t* codebook) const {
+    for_blocks<F>(run, blocks, codebook, [&](const Block<F>& block, int32_t b) WOK_INLINE {
       uint8_t* to = codes + b * kCodeBytes + panel * kVectorBytes;
       unrolled<kBlockGroups>([&](auto v) WOK_INLINE {
         Simd::store_bytes(to + v * kExactPanels * kVectorBytes,
                           F::kSigned ? Simd::offset_codes(block.w[v]) : block.w[v]);
       });
       float* f = factors + b * kFactorFloats + panel * kW;
-      Simd::store(f, block.factors[0].scale);
-      if constexpr (F::kHalves) Simd::store(f + kExactPanels * kW, block.factors[1].scale);
-      if constexpr (F::kHasMin) Simd::store(f + kExactPanels * kW, block.factors[0].min);
+      unrolled<kParts>([&](auto part) WOK_INLINE {
+        Simd::store(f + part * kExactPanels * kW, block.factors[part].scale);
+        if constexpr (F::kHasMin) {
+          Simd::store(f + (kParts + part) * kExactPanels * kW, block.factors[part].min);
+        }
+      });
     });
   }
 };
@@ -114,13 +132,13 @@ struct FetchNext {
 
 // Blocks [first, first + blocks), which are in scratch, for rows row + [0, kRows): added to `sums`,
 // which the first blocks do not read; the last ones write the output instead.
-template <class F, int kRows>
+template <class Form, int kRows>
 [[gnu::noinline]] void exact_tile(const MatmulArgs& args, int32_t panel, int32_t row, int32_t first,
-                                  int32_t blocks, const ExactScratch<F>& from, float* sums,
+                                  int32_t blocks, const ExactScratch<Form>& from, float* sums,
                                   FetchNext next) {
   const Activations& x = *args.x;
   constexpr int kPanels = kExactPanels, kOutputs = kRows * kPanels;
-  constexpr int kParts = F::kHalves ? 2 : 1, kGroups = kBlockGroups / kParts;
+  constexpr int kParts = Form::kParts, kGroups = kBlockGroups / kParts;
   const uint8_t* w = from.codes;
   const float* factors = from.factors;
   const int64_t at = static_cast<int64_t>(first) * x.exact_rows + row;
@@ -138,7 +156,7 @@ template <class F, int kRows>
     Int dots[kOutputs];
     unrolled<kParts>([&](auto part) WOK_INLINE {
       unrolled<kRows>([&](auto m) WOK_INLINE {
-        const Int start = zero_share<F>(xb[m], part);
+        const Int start = zero_share<Form>(xb[m], part);
         unrolled<kPanels>([&](auto n) WOK_INLINE { dots[m * kPanels + n] = start; });
       });
       unrolled<kGroups>([&](auto g) WOK_INLINE {
@@ -157,15 +175,16 @@ template <class F, int kRows>
       });
       unrolled<kPanels>([&](auto n) WOK_INLINE {
         const Float scale = Simd::load(factors + (part * kPanels + n) * kW);
-        const Float min = Simd::load(factors + (F::kHasMin ? kPanels + n : 0) * kW);
+        const int min_at = Form::kHasMin ? kParts + part : 0;
+        const Float min = Simd::load(factors + (min_at * kPanels + n) * kW);
         unrolled<kRows>([&](auto m) WOK_INLINE {
           Float& sum = total[m * kPanels + n];
-          sum = add_dot<F>(dots[m * kPanels + n], scale, min, xb[m], sum);
+          sum = add_dot<Form>(dots[m * kPanels + n], scale, min, xb[m], part, sum);
         });
       });
     });
-    w += ExactScratch<F>::kCodeBytes;
-    factors += ExactScratch<F>::kFactorFloats;
+    w += ExactScratch<Form>::kCodeBytes;
+    factors += ExactScratch<Form>::kFactorFloats;
     q += static_cast<int64_t>(x.exact_rows) * kBlockColumns;
     xb += x.exact_rows;
   } while (++b < blocks);
@@ -182,7 +201,8 @@ template <class F>
 void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t end) {
   const Matrix& w = *args.weights;
   const int32_t blocks = w.cols / kBlockColumns;
-  const ExactScratch<F> scratch(args.scratch);
+  using Form = FormOf<F>;
+  const ExactScratch<Form> scratch(args.scratch);
   const auto packed = [&](int32_t first) {
     return w.data + panel * w.panel_bytes + static_cast<int64_t>(first / F::kRun) * F::kRunBytes;
   };
@@ -192,7 +212,7 @@ void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t 
   for (int32_t first = 0; first < blocks; first += kExactBlocks) {
     const int32_t count = blocks - first < kExactBlocks ? blocks - first : kExactBlocks;
     for (int n = 0; n < kExactPanels; ++n) {
-      scratch.fill(packed(first) + n * w.panel_bytes, count, n);
+      scratch.template fill<F>(packed(first) + n * w.panel_bytes, count, n, w.codebook);
     }
     FetchNext next;
     const bool more = first + count < blocks;
@@ -203,8 +223,8 @@ void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t 
     const uint8_t* fetched = next.at + kLines * 64;
     for_even_tiles<kExactTileRows>(begin, end, [&]<int kRows>(int32_t row) {
       if (next.at >= fetched) next.lines = 0;
-      exact_tile<F, kRows>(args, panel, row, first, count, scratch,
-                           scratch.sums + (row - begin) * ExactScratch<F>::kSumFloats, next);
+      exact_tile<Form, kRows>(args, panel, row, first, count, scratch,
+                              scratch.sums + (row - begin) * ExactScratch<Form>::kSumFloats, next);
       next.at += static_cast<int64_t>(next.lines) * count * 64;
     });
   }
@@ -212,16 +232,15 @@ void exact_panels(const MatmulArgs& args, int32_t panel, int32_t begin, int32_t 
 
 // What is computed straight from the packed codes. Several panels side by side are several streams:
 // Intel's prefetchers keep more of the memory busy for them, AMD's less.
-template <Streams kStreams>
+template <class F, Streams kStreams>
 struct StreamTile {
   static constexpr bool kOne = kStreams == Streams::kOne;
-  static constexpr int kPanels = kOne ? 1 : Simd::kStreamPanels;
-  static constexpr int kRows = kOne ? Simd::kOneStreamRows : Simd::kStreamRows;
+  static constexpr int kPanels = kOne || F::kRare ? 1 : Simd::kStreamPanels;
+  static constexpr int kRows = kOne && !F::kRare ? Simd::kOneStreamRows : Simd::kStreamRows;
   static_assert(kPanelsPerTask % kPanels == 0);  // a task streams whole groups
   // Rows up to which a family is not unpacked: a narrow panel of one stream stays in the first
   // cache for a second tile of rows.
-  template <class F>
-  static constexpr int kMostRows = kOne&& F::Codes::kVectors <= 5 ? 2 * kRows : kRows;
+  static constexpr int kMostRows = kOne && F::Codes::kVectors <= 5 ? 2 * kRows : kRows;
 };
 
 // kPanels panels by kRows rows.
@@ -242,7 +261,7 @@ template <class F, int kPanels, int kRows>
           kAheadBytes + (b + kAheadBlocks < blocks ? 0 : (kPanels - 1) * panel_bytes);
       unrolled<kPanels>([&](auto n) WOK_INLINE {
         Block<F> block;
-        load_block(run + n * panel_bytes, i, block, ahead);
+        load_block(run + n * panel_bytes, i, w.codebook, block, ahead);
         add_block<F, kRows>(block, *args.x, b, row, acc[n]);
       });
     }
@@ -254,12 +273,14 @@ template <class F, int kPanels, int kRows>
 
 template <class F, Streams kStreams>
 void exact_matmul(const MatmulArgs& args, int32_t begin, int32_t end) {
-  using Tile = StreamTile<kStreams>;
+  using Tile = StreamTile<F, kStreams>;
   int32_t p = args.panel_begin;
-  if (Simd::kHasVnni && end - begin > Tile::template kMostRows<F>) {
-    for (; p + kExactPanels <= args.panel_end; p += kExactPanels) {
-      for (int32_t row = begin; row < end; row += kExactRows) {
-        exact_panels<F>(args, p, row, end - row < kExactRows ? end : row + kExactRows);
+  if constexpr (Simd::kHasVnni) {
+    if (end - begin > Tile::kMostRows) {
+      for (; p + kExactPanels <= args.panel_end; p += kExactPanels) {
+        for (int32_t row = begin; row < end; row += kExactRows) {
+          exact_panels<F>(args, p, row, end - row < kExactRows ? end : row + kExactRows);
+        }
       }
     }
   }

@@ -41,7 +41,7 @@ template <class F>
 inline Float block_bound(const Block<F>& block) {
   Float bound = Simd::zero();
   for (const Factors& f : block.factors) {
-    const Float largest = Simd::set1(F::Codes::kLargest);
+    const Float largest = Simd::set1(F::kLargest);
     if constexpr (F::kSigned) {
       bound = Simd::max(bound, Simd::abs(Simd::mul(f.scale, largest)));
     } else {
@@ -89,7 +89,7 @@ inline void round_panels(const MatmulArgs& args, int32_t panel, int32_t first, i
     const uint8_t* data =
         w.data + (panel + n) * w.panel_bytes + static_cast<int64_t>(first / F::kRun) * F::kRunBytes;
     Block<F> group[kGroupBlocks];
-    for_blocks<F>(data, blocks, [&](const Block<F>& block, int32_t b) WOK_INLINE {
+    for_blocks<F>(data, blocks, w.codebook, [&](const Block<F>& block, int32_t b) WOK_INLINE {
       group[b % kGroupBlocks] = block;
       if (b % kGroupBlocks == kGroupBlocks - 1 || b == blocks - 1) {
         round_group<F, kPanels>(group, b % kGroupBlocks + 1, b / kGroupBlocks, n, to);
@@ -101,8 +101,9 @@ inline void round_panels(const MatmulArgs& args, int32_t panel, int32_t first, i
 // sums[m][n * kW..] = row `row + m` times panel n, over `columns` columns from `first_column` on.
 // The sums live in memory: the registers are for the integer sums.
 template <int kRows, int kPanels>
-inline void group_tile(const Activations& x, int32_t row, int32_t first_column, int32_t columns,
-                       const GroupScratch<kPanels>& from, float (*sums)[kPanels * kW]) {
+[[gnu::noinline]] void group_tile(const Activations& x, int32_t row, int32_t first_column,
+                                  int32_t columns, const GroupScratch<kPanels>& from,
+                                  float (*sums)[kPanels * kW]) {
   const uint8_t* a =
       reinterpret_cast<const uint8_t*>(x.q) + static_cast<int64_t>(row) * x.cols + first_column;
   const float* scale =

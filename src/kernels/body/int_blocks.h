@@ -17,6 +17,34 @@ constexpr int kVectorBytes = kW * 4;
 constexpr int kAheadBytes = 2048;  // how far ahead packed weights are fetched
 constexpr int kBlockGroups = 8;    // groups of 4 columns in a block
 
+struct Codes2 {
+  static constexpr int kLargest = 3;
+  static constexpr int kDepth = 8;
+  static constexpr int kVectors = 2;
+  WOK_INLINE static void load(const uint8_t* codes, Bytes* w) {
+    for (int v = 0; v < 2; ++v) {
+      const Bytes pairs = Simd::load_bytes(codes + v * kVectorBytes);
+      w[4 * v] = Simd::shift_masked<0>(pairs, 3);
+      w[4 * v + 1] = Simd::shift_masked<-2>(pairs, 3);
+      w[4 * v + 2] = Simd::shift_masked<-4>(pairs, 3);
+      w[4 * v + 3] = Simd::shift_masked<-6>(pairs, 3);
+    }
+  }
+};
+
+struct Codes3 {
+  static constexpr int kLargest = 7;
+  static constexpr int kDepth = 8;
+  static constexpr int kVectors = 3;
+  WOK_INLINE static void load(const uint8_t* codes, Bytes* w) {
+    Codes2::load(codes, w);
+    const Bytes upper = Simd::load_bytes(codes + 2 * kVectorBytes);
+    unrolled<kBlockGroups>([&](auto g) WOK_INLINE {
+      w[g] = Simd::or_bytes(w[g], Simd::template shift_masked<2 - g>(upper, 4));
+    });
+  }
+};
+
 struct Codes4 {
   static constexpr int kLargest = 15;
   static constexpr int kDepth = 8;  // Simd::dot_unsigned
@@ -134,11 +162,60 @@ struct SuperHalfScales {
   }
 };
 
-template <class CodesOf, class FactorsOf, bool kSignedCodes = false>
+struct SuperHalfScalesAndMins {
+  static constexpr int kRun = 8;
+  static constexpr bool kHasMin = true;
+  static constexpr int kZero = 0;
+  static constexpr int kHeadBytes = kW * 20;
+  static constexpr bool kHalves = true;
+  static Factors at(const uint8_t* head, int i, int half) {
+    const uint8_t* codes = head + 4 * kW + 2 * kW * i + kW * half;
+    return {Simd::mul(Simd::load_half(head), Simd::load_low_u4(codes)),
+            Simd::mul(Simd::sub(Simd::zero(), Simd::load_half(head + 2 * kW)),
+                      Simd::load_high_u4(codes))};
+  }
+};
+
+template <int kZeroCode>
+struct SuperHalfScalesF32 {
+  static constexpr int kRun = 8;
+  static constexpr bool kHasMin = false;
+  static constexpr int kZero = kZeroCode;
+  static constexpr int kHeadBytes = kW * 20;
+  static constexpr bool kHalves = true;
+  static Factors at(const uint8_t* head, int i, int half) {
+    const Float d = Simd::load(reinterpret_cast<const float*>(head));
+    const Float scale = Simd::mul(d, Simd::load_i8(head + 4 * kW + 2 * kW * i + kW * half));
+    return {scale, Simd::mul(scale, Simd::set1(static_cast<float>(-kZero)))};
+  }
+};
+
+template <int kZeroCode>
+struct HalfScales {
+  static constexpr int kRun = 1;
+  static constexpr bool kHasMin = false;
+  static constexpr int kZero = kZeroCode;
+  static constexpr int kHeadBytes = kW * 4;
+  static constexpr bool kHalves = true;
+  static Factors at(const uint8_t* head, int, int half) {
+    const Float scale = Simd::load_half(head + 2 * kW * half);
+    return {scale, Simd::mul(scale, Simd::set1(static_cast<float>(-kZero)))};
+  }
+};
+
+// What a code is: a whole number from 0 on, a signed byte, or the name of a codebook's entry (a
+// signed byte again).
+enum class Meaning { kUnsigned, kSigned, kTable };
+
+template <class CodesOf, class FactorsOf, Meaning kMeaning = Meaning::kUnsigned>
 struct IntFamily {
   using Codes = CodesOf;
   using Scales = FactorsOf;
-  static constexpr bool kSigned = kSignedCodes;
+  static constexpr bool kTable = kMeaning == Meaning::kTable;
+  static constexpr bool kSigned = kMeaning != Meaning::kUnsigned;
+  static constexpr int kLargest = kTable ? 128 : CodesOf::kLargest;  // in size
+  // Families that few models use: fewer shapes of their tiles are compiled.
+  static constexpr bool kRare = kTable || CodesOf::kVectors < 4;
   static constexpr bool kHalves = FactorsOf::kHalves;
   static constexpr bool kHasMin = FactorsOf::kHasMin;
   static constexpr int kZero = FactorsOf::kZero;
@@ -154,7 +231,14 @@ using Int5 = IntFamily<Codes5, ScaleAndMin>;
 using Int5Zero = IntFamily<Codes5, ScaleAndZero<16>>;
 using Int5Super = IntFamily<Codes5, SuperScaleAndMin>;
 using Int6Super = IntFamily<Codes6, SuperHalfScales>;
-using Int8 = IntFamily<Codes8, ScaleAndZero<Simd::kSignedOffset>, true>;
+using Int8 = IntFamily<Codes8, ScaleAndZero<Simd::kSignedOffset>, Meaning::kSigned>;
+using Int2Zero = IntFamily<Codes2, ScaleAndZero<1>>;
+using Int2Super = IntFamily<Codes2, SuperHalfScalesAndMins>;
+using Int3Super = IntFamily<Codes3, SuperHalfScalesF32<4>>;
+using Table4 = IntFamily<Codes4, ScaleAndZero<Simd::kSignedOffset>, Meaning::kTable>;
+using Table4Halves = IntFamily<Codes4, HalfScales<Simd::kSignedOffset>, Meaning::kTable>;
+using Table4Super = IntFamily<Codes4, SuperHalfScalesF32<Simd::kSignedOffset>, Meaning::kTable>;
+using Table3Super = IntFamily<Codes3, SuperHalfScalesF32<Simd::kSignedOffset>, Meaning::kTable>;
 
 // One block of a panel: its codes and factors; factors[1] is another's only where halves differ.
 template <class F>
@@ -162,8 +246,12 @@ struct Block {
   Bytes w[kBlockGroups];
   Factors factors[F::kHalves ? 2 : 1];
 
-  WOK_INLINE void load(const uint8_t* head, const uint8_t* codes, int i) {
+  WOK_INLINE void load(const uint8_t* head, const uint8_t* codes, int i, const int8_t* codebook) {
     F::Codes::load(codes, w);
+    if constexpr (F::kTable) {
+      const Bytes table = Simd::load_table(codebook);
+      unrolled<kBlockGroups>([&](auto g) WOK_INLINE { w[g] = Simd::look_up(table, w[g]); });
+    }
     factors[0] = F::Scales::at(head, i, 0);
     if constexpr (F::kHalves) factors[1] = F::Scales::at(head, i, 1);
   }
@@ -172,24 +260,25 @@ struct Block {
 // Block `i` of the run at `run`. Decode waits for memory, and the hardware looks ahead no further
 // than a page's end: so what lies `ahead` bytes behind the block is fetched with it.
 template <class F>
-WOK_INLINE inline void load_block(const uint8_t* run, int i, Block<F>& block,
-                                  int64_t ahead = kAheadBytes) {
+WOK_INLINE inline void load_block(const uint8_t* run, int i, const int8_t* codebook,
+                                  Block<F>& block, int64_t ahead = kAheadBytes) {
   constexpr int kBlockBytes = F::kCodeBytes + F::Scales::kHeadBytes / F::kRun;
   const uint8_t* codes = run + F::Scales::kHeadBytes + i * F::kCodeBytes;
   for (int line = 0; line < kBlockBytes; line += 64) {
     __builtin_prefetch(codes + ahead + line);
   }
-  block.load(run, codes, i);
+  block.load(run, codes, i, codebook);
 }
 
 // Calls fn(block, index) for the blocks [0, blocks) of a panel, or of the part that starts at a
 // run.
 template <class F, class Fn>
-WOK_INLINE inline void for_blocks(const uint8_t* panel, int32_t blocks, const Fn& fn) {
+WOK_INLINE inline void for_blocks(const uint8_t* panel, int32_t blocks, const int8_t* codebook,
+                                  const Fn& fn) {
   for (int32_t b = 0; b < blocks; panel += F::kRunBytes) {
     for (int i = 0; i < F::kRun && b < blocks; ++i, ++b) {
       Block<F> block;
-      load_block(panel, i, block);
+      load_block(panel, i, codebook, block);
       fn(block, b);
     }
   }

@@ -40,6 +40,20 @@ void matmul(const MatmulArgs& args) {
       return int_matmul<Int6Super, kStreams>(args);
     case Family::kInt8:
       return int_matmul<Int8, kStreams>(args);
+    case Family::kInt2Zero:
+      return int_matmul<Int2Zero, kStreams>(args);
+    case Family::kInt2Super:
+      return int_matmul<Int2Super, kStreams>(args);
+    case Family::kInt3Super:
+      return int_matmul<Int3Super, kStreams>(args);
+    case Family::kTable4:
+      return int_matmul<Table4, kStreams>(args);
+    case Family::kTable4Halves:
+      return int_matmul<Table4Halves, kStreams>(args);
+    case Family::kTable4Super:
+      return int_matmul<Table4Super, kStreams>(args);
+    case Family::kTable3Super:
+      return int_matmul<Table3Super, kStreams>(args);
     case Family::kFloat16:
       return float_matmul<LoadHalf>(args);
     case Family::kBFloat16:

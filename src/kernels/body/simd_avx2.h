@@ -144,6 +144,22 @@ struct Simd {
         _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
   }
 
+  // The low and the high halves of bytes.
+  static Float load_low_u4(const void* p) {
+    return _mm256_cvtepi32_ps(nibbles<0>(p));
+  }
+  static Float load_high_u4(const void* p) {
+    return _mm256_cvtepi32_ps(nibbles<4>(p));
+  }
+
+  // A table of 16 bytes, and its entries that codes 0..15 name.
+  static Bytes load_table(const int8_t* p) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Bytes look_up(Bytes table, Bytes codes) {
+    return _mm256_shuffle_epi8(table, codes);
+  }
+
   static Bytes load_bytes(const void* p) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(p));
   }
@@ -241,9 +257,11 @@ struct Simd {
   static Int set1_int(int32_t v) {
     return _mm256_set1_epi32(v);
   }
+  // v * 2^kBits, rounded down.
   template <int kBits>
-  static Int shift_left(Int v) {
-    return _mm256_slli_epi32(v, kBits);
+  static Int times_power(Int v) {
+    if constexpr (kBits < 0) return _mm256_srai_epi32(v, -kBits);
+    return _mm256_slli_epi32(v, kBits < 0 ? 0 : kBits);
   }
   static Int load_int(const int32_t* p) {
     return load_bytes(p);
@@ -303,6 +321,11 @@ struct Simd {
   }
 
  private:
+  template <int kShift>
+  static __m256i nibbles(const void* p) {
+    const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
+    return _mm256_and_si256(_mm256_srli_epi32(bytes, kShift), _mm256_set1_epi32(15));
+  }
   // Both words of a lane are the lane's float, rounded.
   static __m256i words(Float v) {
     const __m256i ints = _mm256_cvtps_epi32(v);

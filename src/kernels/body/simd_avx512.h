@@ -85,6 +85,16 @@ struct Simd {
         _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))));
   }
 
+  // The low and the high halves of bytes.
+  static Float load_low_u4(const void* p) { return _mm512_cvtepi32_ps(nibbles<0>(p)); }
+  static Float load_high_u4(const void* p) { return _mm512_cvtepi32_ps(nibbles<4>(p)); }
+
+  // A table of 16 bytes, and its entries that codes 0..15 name.
+  static Bytes load_table(const int8_t* p) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Bytes look_up(Bytes table, Bytes codes) { return _mm512_shuffle_epi8(table, codes); }
+
   static Bytes load_bytes(const void* p) { return _mm512_loadu_si512(p); }
   static void store_bytes(void* p, Bytes v) { _mm512_storeu_si512(p, v); }
   static Bytes or_bytes(Bytes a, Bytes b) { return _mm512_or_si512(a, b); }
@@ -138,9 +148,11 @@ struct Simd {
   // For rounding codes to int8 (body/group_matmul.h), in words of 7 fraction bits.
   static Int zero_int() { return _mm512_setzero_si512(); }
   static Int set1_int(int32_t v) { return _mm512_set1_epi32(v); }
+  // v * 2^kBits, rounded down.
   template <int kBits>
-  static Int shift_left(Int v) {
-    return _mm512_slli_epi32(v, kBits);
+  static Int times_power(Int v) {
+    if constexpr (kBits < 0) return _mm512_srai_epi32(v, -kBits);
+    return _mm512_slli_epi32(v, kBits < 0 ? 0 : kBits);
   }
   static Int load_int(const int32_t* p) { return _mm512_loadu_si512(p); }
   static void store_int(int32_t* p, Int v) { _mm512_storeu_si512(p, v); }
@@ -185,6 +197,11 @@ struct Simd {
   }
 
  private:
+  template <int kShift>
+  static __m512i nibbles(const void* p) {
+    const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+    return _mm512_and_si512(_mm512_srli_epi32(bytes, kShift), _mm512_set1_epi32(15));
+  }
   // Both words of a lane are the lane's float, rounded.
   static __m512i words(Float v) {
     const __m512i ints = _mm512_cvtps_epi32(v);

@@ -130,6 +130,20 @@ struct Simd {
     return map([&](int i) { return static_cast<float>(static_cast<const int8_t*>(p)[i]); });
   }
 
+  static Float load_low_u4(const void* p) {
+    return map([&](int i) { return static_cast<float>(static_cast<const uint8_t*>(p)[i] & 15); });
+  }
+  static Float load_high_u4(const void* p) {
+    return map([&](int i) { return static_cast<float>(static_cast<const uint8_t*>(p)[i] >> 4); });
+  }
+
+  static Bytes load_table(const int8_t* p) {
+    return map_bytes([&](int i) { return p[i % 16]; });
+  }
+  static Bytes look_up(Bytes table, Bytes codes) {
+    return map_bytes([&](int i) { return table.v[codes.v[i]]; });
+  }
+
   static Bytes load_bytes(const void* p) {
     Bytes r;
     std::memcpy(r.v, p, sizeof(r.v));
@@ -188,8 +202,10 @@ struct Simd {
     return r;
   }
   template <int kBits>
-  static Int shift_left(Int a) {
-    for (int32_t& lane : a.v) lane *= 1 << kBits;
+  static Int times_power(Int a) {
+    for (int32_t& lane : a.v) {
+      lane = kBits >= 0 ? lane * (1 << (kBits >= 0 ? kBits : 0)) : lane >> (kBits < 0 ? -kBits : 0);
+    }
     return a;
   }
   static Int load_int(const int32_t* p) {

@@ -13,7 +13,7 @@ template <Streams kStreams>
 constexpr KernelTable kBodyTable = {
     .name = Simd::kName,
     .panel_rows = Simd::kWidth,
-    .stream_rows = StreamTile<kStreams>::kRows,
+    .stream_rows = StreamTile<Int4, kStreams>::kRows,
     .matmul = matmul<kStreams>,
     .rmsnorm = rmsnorm,
     .quantize = quantize,

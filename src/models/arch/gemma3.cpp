@@ -18,7 +18,7 @@ const Architecture kArchitecture_gemma3 = {
         return invalid("'" + file.path() + "': gemma3.attention.sliding_window is out of range");
       }
       config.rope_base_local = 10000;
-      config.qk_norm = true;
+      config.qk_norm = QkNorm::kHeads;
       config.post_norms = true;
       config.activation = GateActivation::kGelu;
       config.embedding_scale = std::sqrt(static_cast<float>(config.embedding));

@@ -1,5 +1,6 @@
-// Llama and its many namesakes (SmolLM, TinyLlama, Mistral in GGUF): the baseline. GGUF files of
-// this architecture have the rows of Q and K permuted, so that rotary pairs are neighbours.
+// Llama and its many namesakes (SmolLM, TinyLlama, Mistral, Falcon 3 in GGUF): the baseline. GGUF
+// files of this architecture have the rows of Q and K permuted, so that rotary pairs are
+// neighbours. Mixtral (arXiv 2401.04088) is one of them, with experts.
 #include "models/architecture.h"
 
 namespace wok {
@@ -7,10 +8,8 @@ namespace wok {
 const Architecture kArchitecture_llama = {
     "llama", [](const GgufFile& file) -> Result<DecoderConfig> {
       WOK_TRY(config, read_baseline(file, "llama"));
-      WOK_TRY(experts, file.get_int("llama.expert_count"));
-      if (experts.value_or(0) > 0) {
-        return unsupported("'" + file.path() + "' is a mixture of experts, which wok does not run");
-      }
+      WOK_RETURN_IF_ERROR(read_experts(file, "llama", config));
+      config.experts.normalize = true;
       config.rope_style = RopeStyle::kInterleaved;
       return config;
     }};

@@ -1,6 +1,5 @@
 // Qwen 3, the dense models (arXiv 2505.09388): the baseline with a norm of each query and key head
-// before RoPE, and heads whose size is not embedding / heads. The mixtures of experts are another
-// architecture in GGUF files (qwen3moe).
+// before RoPE, and heads whose size is not embedding / heads.
 #include "models/architecture.h"
 
 namespace wok {
@@ -8,7 +7,7 @@ namespace {
 
 Result<DecoderConfig> read_config(const GgufFile& file) {
   WOK_TRY(config, read_baseline(file, "qwen3"));
-  config.qk_norm = true;
+  config.qk_norm = QkNorm::kHeads;
   return config;
 }
 

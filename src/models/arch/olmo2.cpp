@@ -1,0 +1,20 @@
+// OLMo 2 (arXiv 2501.00656): norms after the sublayers instead of before them, and one of all
+// queries and of all keys.
+#include "models/architecture.h"
+
+namespace wok {
+namespace {
+
+Result<DecoderConfig> read_config(const GgufFile& file) {
+  WOK_TRY(config, read_baseline(file, "olmo2"));
+  config.pre_norms = false;
+  config.post_norms = true;
+  config.qk_norm = QkNorm::kWhole;
+  return config;
+}
+
+}  // namespace
+
+const Architecture kArchitecture_olmo2 = {"olmo2", read_config};
+
+}  // namespace wok
