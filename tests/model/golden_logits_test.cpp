@@ -18,6 +18,8 @@
 namespace wok::test {
 namespace {
 
+constexpr double kCloseChoice = 0.01;  // of an expert's probability
+
 struct Case {
   std::string name, model, golden, isa;
   size_t reference_tokens;  // longest prompt for the plain kernels
@@ -79,6 +81,9 @@ TEST_P(GoldenLogits, MatchTheIndependentImplementation) {
   for (const auto& prompt : golden["prompts"]) {
     const std::vector<int32_t> tokens = prompt["tokens"];
     if (reference && tokens.size() > c.reference_tokens) continue;
+    // A choice of experts that is this close another rounding makes otherwise; then the logits are
+    // others, and rightly so. The reference rounds nothing.
+    if (!reference && prompt.value("route_margin", 1.0) < kCloseChoice) continue;
     ++compared;
     const std::string name = prompt["name"];
     Runner run(*model, static_cast<int32_t>(tokens.size()) + 16, kKvFormat_f16, c.exact);
@@ -121,7 +126,7 @@ TEST_P(GoldenLogits, MatchTheIndependentImplementation) {
       if (i + 1 < steps) logits = run.feed({&want, 1});
     }
   }
-  EXPECT_GE(compared, 6);
+  EXPECT_GE(compared, 4);
   std::cout << c.name << " " << c.isa << ": worst logit difference " << worst
             << ", lowest top-20 cosine " << lowest_cosine << "\n";
 }
@@ -137,8 +142,11 @@ std::vector<Case> cases() {
       // the fast ones.
       all.push_back({"smollm2", "smollm2", "logits_smollm2.json", isa, 60, exact});
       all.push_back({"gemma3", "gemma3:270m", "logits_gemma3_270m.json", isa, 60, exact});
-      // Qwen 2's biases; Qwen 3's norms and its own head size; Llama 3's RoPE factors.
-      for (const std::string tiny : {"tiny_qwen2", "tiny_qwen3", "tiny_llama"}) {
+      // Each what sets an architecture apart (tools/synth/shapes.py).
+      for (const std::string tiny :
+           {"tiny_qwen2", "tiny_qwen3", "tiny_llama", "tiny_mixtral", "tiny_qwen2moe",
+            "tiny_qwen3moe", "tiny_olmo2", "tiny_olmoe", "tiny_granite", "tiny_granitemoe",
+            "tiny_smollm3", "tiny_gemma"}) {
         all.push_back({tiny, tiny + ".gguf", "logits_" + tiny + ".json", isa, 1000, exact});
       }
     }

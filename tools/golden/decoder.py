@@ -1,4 +1,7 @@
-"""The Llama, Gemma 3, Qwen 2 and Qwen 3 decoders in NumPy, written to be read beside the papers.
+"""Llama and the decoders that descend from it in NumPy, written to be read beside the papers.
+
+Llama and Mixtral; Gemma and Gemma 3; Qwen 2, Qwen 3 and their mixtures of experts; OLMo 2 and
+OLMoE; Granite, dense and with experts; SmolLM3.
 
 This is the reference the C++ engine is judged by, so it shares nothing with it: the
 weights come from the `gguf` package's own dequantizers, activations stay in floating
@@ -34,14 +37,48 @@ class Settings:
     rope_base: float
     local_rope_base: float
     window: int  # Sliding window in tokens, the query's own included; 0 means none.
+    experts: int  # 0: a dense model.
+    experts_used: int
+    # Granite's multipliers.
+    embedding_scale: float
+    residual_scale: float
+    attention_scale: float
+    logit_divisor: float
 
     @property
     def is_gemma(self) -> bool:
-        return self.architecture == "gemma3"
+        return self.architecture in ("gemma", "gemma3")
 
     @property
-    def has_qk_norm(self) -> bool:
-        return self.architecture in ("gemma3", "qwen3")
+    def has_head_norms(self) -> bool:
+        """Each query and key head is normalized by itself."""
+        return self.architecture in ("gemma3", "qwen3", "qwen3moe")
+
+    @property
+    def has_whole_norms(self) -> bool:
+        """All query heads together are normalized, and all key heads."""
+        return self.architecture in ("olmo2", "olmoe")
+
+    @property
+    def normalizes_before(self) -> bool:
+        return self.architecture != "olmo2"
+
+    @property
+    def normalizes_after(self) -> bool:
+        return self.architecture in ("gemma3", "olmo2")
+
+    @property
+    def expert_weights_add_up(self) -> bool:
+        """The chosen experts' probabilities are divided by their sum."""
+        return self.architecture in ("llama", "qwen3moe", "granitemoe")
+
+    @property
+    def pairs_are_neighbours(self) -> bool:
+        return self.architecture in ("llama", "granite", "granitemoe", "smollm3")
+
+    def rotates(self, layer: int) -> bool:
+        """SmolLM3 leaves every fourth layer without positions."""
+        return self.architecture != "smollm3" or layer % 4 != 3
 
     def is_global(self, layer: int) -> bool:
         """Gemma 3 lets every sixth layer see everything; the others see a window."""
@@ -56,7 +93,8 @@ def metadata(reader: gguf.GGUFReader) -> dict[str, Any]:
 def read_settings(meta: dict[str, Any]) -> Settings:
     """Reads hyperparameters, and refuses files with features this reference lacks."""
     arch = meta["general.architecture"]
-    known = ("llama", "gemma3", "qwen2", "qwen3")
+    known = ("llama", "gemma", "gemma3", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "olmo2",
+             "olmoe", "granite", "granitemoe", "smollm3")
     if arch not in known:
         raise SystemExit(f"architecture '{arch}': expected one of {', '.join(known)}")
     scaling = [key for key in meta if key.startswith(f"{arch}.rope.scaling")]
@@ -76,6 +114,11 @@ def read_settings(meta: dict[str, Any]) -> Settings:
     # The larger Gemma 3 models scale attention by another rule or scale their positions.
     if arch == "gemma3" and get("block_count") not in (18, 26):
         raise SystemExit("gemma3: only the 270M and 1B text models are in this reference")
+    refused = [key for key in ("expert_gating_func", "expert_weights_scale", "expert_group_count")
+               if meta.get(f"{arch}.{key}", 0) not in (0, 1)]
+    if refused:
+        raise SystemExit(f"routing is not in this reference: {refused}")
+    granite = arch in ("granite", "granitemoe")
     return Settings(
         architecture=arch,
         layers=get("block_count"),
@@ -87,6 +130,12 @@ def read_settings(meta: dict[str, Any]) -> Settings:
         rope_base=get("rope.freq_base", 10000.0),
         local_rope_base=get("rope.freq_base_swa", 10000.0),
         window=get("attention.sliding_window", 0) if arch == "gemma3" else 0,
+        experts=get("expert_count", 0),
+        experts_used=get("expert_used_count", 0),
+        embedding_scale=get("embedding_scale") if granite else 1.0,
+        residual_scale=get("residual_scale") if granite else 1.0,
+        attention_scale=get("attention.scale") if granite else 1 / math.sqrt(head_dim),
+        logit_divisor=get("logit_scale") if granite else 1.0,
     )
 
 
@@ -153,25 +202,32 @@ class Decoder:
             self.weights[tensor.name] = values.astype(dtype, copy=False)
         self.rope_divisors = self.weights.get("rope_freqs.weight", 1.0)
         biases = [name for name in self.weights if name.endswith(".bias")]
-        if biases and self.settings.architecture != "qwen2":
+        if biases and self.settings.architecture not in ("qwen2", "qwen2moe"):
             raise SystemExit(f"biases are not in this reference: {biases[0]}")
         self.embedding = self.weights["token_embd.weight"]
         self.output = self.weights.get("output.weight", self.embedding)
+        # Of the last token of the last forward(): by how much, in any layer, the least probable
+        # expert it had was ahead of the first it had not. Rounding turns close choices around.
+        self.route_margin = 1.0
 
     def forward(self, tokens: list[int], cache: Cache) -> Array:
         """Appends `tokens` to the cache; returns the logits after the last one [vocab]."""
         s = self.settings
         positions = np.arange(cache.length, cache.length + len(tokens))
+        self.route_margin = 1.0
         x = self.embedding[tokens]
         if s.is_gemma:
             # As llama.cpp: sqrt(width) in float32. The original rounds it to bfloat16,
             # which for width 640 is 25.25 in place of 25.298.
             x = x * x.dtype.type(np.sqrt(np.float32(s.width)))
+        x = x * x.dtype.type(s.embedding_scale)
+        scale = x.dtype.type(s.residual_scale)
         for layer in range(s.layers):
-            x = x + self._attention(x, layer, positions, cache)
-            x = x + self._feed_forward(x, layer)
+            x = x + scale * self._attention(x, layer, positions, cache)
+            x = x + scale * self._feed_forward(x, layer)
         cache.length += len(tokens)
-        return self.output @ rms_norm(x[-1], self.weights["output_norm.weight"], s.eps)
+        last = rms_norm(x[-1], self.weights["output_norm.weight"], s.eps)
+        return self.output @ last / x.dtype.type(s.logit_divisor)
 
     def _layer_weights(self, layer: int) -> Callable[[str], Array]:
         return lambda name: self.weights[f"blk.{layer}.{name}.weight"]
@@ -180,22 +236,25 @@ class Decoder:
         s = self.settings
         w = self._layer_weights(layer)
         tokens = len(positions)
-        normed = rms_norm(x, w("attn_norm"), s.eps)
+        normed = rms_norm(x, w("attn_norm"), s.eps) if s.normalizes_before else x
         q, k, v = (normed @ w(name).T for name in ("attn_q", "attn_k", "attn_v"))
-        if s.architecture == "qwen2":
+        if s.architecture in ("qwen2", "qwen2moe"):
             q = q + self.weights[f"blk.{layer}.attn_q.bias"]
             k = k + self.weights[f"blk.{layer}.attn_k.bias"]
             v = v + self.weights[f"blk.{layer}.attn_v.bias"]
+        if s.has_whole_norms:
+            q = rms_norm(q, w("attn_q_norm"), s.eps)
+            k = rms_norm(k, w("attn_k_norm"), s.eps)
         q = q.reshape(tokens, s.heads, s.head_dim)
         k = k.reshape(tokens, s.kv_heads, s.head_dim)
         v = v.reshape(tokens, s.kv_heads, s.head_dim)
-        if s.has_qk_norm:
+        if s.has_head_norms:
             q = rms_norm(q, w("attn_q_norm"), s.eps)
             k = rms_norm(k, w("attn_k_norm"), s.eps)
         base = s.rope_base if s.is_global(layer) else s.local_rope_base
-        interleaved = s.architecture == "llama"
-        q = rotate(q, positions, base, interleaved, self.rope_divisors)
-        k = rotate(k, positions, base, interleaved, self.rope_divisors)
+        if s.rotates(layer):
+            q = rotate(q, positions, base, s.pairs_are_neighbours, self.rope_divisors)
+            k = rotate(k, positions, base, s.pairs_are_neighbours, self.rope_divisors)
 
         if len(cache.keys) == layer:
             cache.keys.append(k)
@@ -211,16 +270,47 @@ class Decoder:
         out = np.empty_like(q)
         for head in range(s.heads):
             group = head // (s.heads // s.kv_heads)  # Grouped queries share one KV head.
-            scores = q[:, head] @ k[:, group].T / x.dtype.type(math.sqrt(s.head_dim))
+            scores = q[:, head] @ k[:, group].T * x.dtype.type(s.attention_scale)
             scores = np.where(visible, scores, x.dtype.type(-np.inf))
             out[:, head] = softmax(scores) @ v[:, group]
         out = out.reshape(tokens, -1) @ w("attn_output").T
-        return rms_norm(out, w("post_attention_norm"), s.eps) if s.is_gemma else out
+        return rms_norm(out, w("post_attention_norm"), s.eps) if s.normalizes_after else out
 
     def _feed_forward(self, x: Array, layer: int) -> Array:
         s = self.settings
         w = self._layer_weights(layer)
-        normed = rms_norm(x, w("ffn_norm"), s.eps)
+        normed = rms_norm(x, w("ffn_norm"), s.eps) if s.normalizes_before else x
         act = gelu_tanh if s.is_gemma else silu
-        out = (act(normed @ w("ffn_gate").T) * (normed @ w("ffn_up").T)) @ w("ffn_down").T
-        return rms_norm(out, w("post_ffw_norm"), s.eps) if s.is_gemma else out
+
+        def gated(y: Array, gate: Array, up: Array, down: Array) -> Array:
+            return (act(y @ gate.T) * (y @ up.T)) @ down.T
+
+        if s.experts > 0:
+            return self._experts(normed, layer, gated)
+        out = gated(normed, w("ffn_gate"), w("ffn_up"), w("ffn_down"))
+        return rms_norm(out, w("post_ffw_norm"), s.eps) if s.normalizes_after else out
+
+    def _experts(self, normed: Array, layer: int, gated: Callable[..., Array]) -> Array:
+        """A softmax over all experts; the most probable ones answer, weighted by it."""
+        s = self.settings
+        w = self._layer_weights(layer)
+        probabilities = softmax(normed @ w("ffn_gate_inp").T)
+        gates, ups, downs = w("ffn_gate_exps"), w("ffn_up_exps"), w("ffn_down_exps")
+        out = np.zeros_like(normed)
+        for token, p in enumerate(probabilities):
+            order = np.argsort(-p, kind="stable")
+            chosen, next_one = order[: s.experts_used], order[s.experts_used]
+            if token == len(probabilities) - 1:
+                margin = float(p[chosen[-1]] - p[next_one])
+                self.route_margin = min(self.route_margin, margin)
+            share = p[chosen] / p[chosen].sum() if s.expert_weights_add_up else p[chosen]
+            for expert, weight in zip(chosen, share):
+                y = gated(normed[token], gates[expert], ups[expert], downs[expert])
+                out[token] += weight * y
+        if f"blk.{layer}.ffn_up_shexp.weight" in self.weights:
+            shared = gated(normed, w("ffn_gate_shexp"), w("ffn_up_shexp"), w("ffn_down_shexp"))
+            if s.architecture == "qwen2moe":
+                gate = normed @ w("ffn_gate_inp_shexp")
+                shared = shared / (1 + np.exp(-gate))[:, None]
+            out = out + shared
+        return out

@@ -51,6 +51,7 @@ def golden(decoder: Decoder, tokens: list[int], fixed_ids: list[int]) -> dict[st
         "top_ids": [int(i) for i in top],
         "top_logits": rounded(logits[top]),
         "fixed_logits": rounded(logits[fixed_ids]),
+        "route_margin": round(decoder.route_margin, 5),
     }
     chosen: list[int] = []
     margins: list[float] = []
@@ -83,7 +84,7 @@ def write(path: str, document: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", help="GGUF file of a Llama, Gemma 3, Qwen 2 or Qwen 3 model")
+    parser.add_argument("model", help="GGUF file of a model that decoder.py knows")
     parser.add_argument("output", help="JSON file to write")
     args = parser.parse_args()
 

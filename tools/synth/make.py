@@ -46,6 +46,14 @@ def write_keys(writer: gguf.GGUFWriter, name: str, shape: Shape, layout: Layout)
         writer.add_expert_count(shape.experts)
         writer.add_expert_used_count(shape.experts_used)
         writer.add_expert_feed_forward_length(shape.expert_feed_forward)
+    if shape.shared_feed_forward > 0:
+        writer.add_expert_shared_feed_forward_length(shape.shared_feed_forward)
+    if shape.scales is not None:
+        embedding, residual, attention, logits = shape.scales
+        writer.add_embedding_scale(embedding)
+        writer.add_residual_scale(residual)
+        writer.add_attention_scale(attention)
+        writer.add_logit_scale(logits)
     if shape.window > 0:
         writer.add_sliding_window(shape.window)
 
@@ -59,6 +67,8 @@ def values(tensor: Tensor, shape: Shape, kind: gguf.GGMLQuantizationType, seed: 
         return random_matrix(kind, tensor.dims, 1 / math.sqrt(tensor.dims[-1]), random)
     if tensor.name.endswith(".bias"):
         return random.uniform(-2, 2, tensor.dims).astype(np.float32)
+    if tensor.name.endswith("ffn_gate_inp_shexp.weight"):
+        return (random.normal(0, 1, tensor.dims) / math.sqrt(shape.width)).astype(np.float32)
     centre = NORMS.get(tensor.name.split(".")[-2], 1.0)
     return (centre * random.uniform(0.75, 1.25, tensor.dims)).astype(np.float32)
 

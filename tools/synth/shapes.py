@@ -62,6 +62,9 @@ class Shape:
     experts_used: int = 0
     expert_feed_forward: int = 0
     window: int = 0  # Sliding window in tokens; 0: none.
+    shared_feed_forward: int = 0  # Of the expert that every token has; 0: none.
+    scales: tuple[float, float, float, float] | None = None  # Granite: embedding, residual,
+    # attention, logits (a divisor).
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,28 @@ SHAPES = {
     "tiny-qwen3": Shape("qwen3", "qwen", rope_base=1e6, eps=1e-6, **TINY),
     "tiny-qwen3moe": Shape("qwen3moe", "qwen", rope_base=1e6, eps=1e-6, experts=4,
                            experts_used=2, expert_feed_forward=32, **TINY),
+    "tiny-mixtral": Shape("llama", "llama3", rope_base=1e6, eps=1e-5, experts=4, experts_used=2,
+                          expert_feed_forward=96, **(TINY | dict(head_dim=16))),
+    "tiny-qwen2moe": Shape("qwen2moe", "qwen", rope_base=1e6, eps=1e-6, experts=6, experts_used=3,
+                           expert_feed_forward=32, shared_feed_forward=64,
+                           **(TINY | dict(head_dim=16, tied=False))),
+    "tiny-olmo2": Shape("olmo2", "qwen", rope_base=5e5, eps=1e-6,
+                        **(TINY | dict(head_dim=16, tied=False))),
+    "tiny-olmoe": Shape("olmoe", "qwen", rope_base=1e4, eps=1e-5, experts=8, experts_used=3,
+                        expert_feed_forward=96,
+                        **(TINY | dict(head_dim=16, kv_heads=4, tied=False))),
+    "tiny-granite": Shape("granite", "smollm", rope_base=1e4, eps=1e-5,
+                          scales=(12.0, 0.22, 0.0625, 2.0),
+                          **(TINY | dict(head_dim=16, first_special=0))),
+    "tiny-granitemoe": Shape("granitemoe", "smollm", rope_base=1e4, eps=1e-5, experts=4,
+                             experts_used=2, expert_feed_forward=96, shared_feed_forward=64,
+                             scales=(12.0, 0.22, 0.0625, 2.0),
+                             **(TINY | dict(head_dim=16, first_special=0))),
+    # Four layers, so that one of them does not rotate.
+    "tiny-smollm3": Shape("smollm3", "llama3", rope_base=5e6, eps=1e-6,
+                          **(TINY | dict(layers=4, head_dim=16))),
+    "tiny-gemma": Shape("gemma", "smollm", rope_base=1e4, eps=1e-6,
+                        **(TINY | dict(first_special=0))),
     # Six layers, so that one of them is global.
     "tiny-gemma3": Shape("gemma3", "smollm", rope_base=1e6, eps=1e-6, window=512,
                          **(TINY | dict(layers=6, first_special=0))),
@@ -117,22 +142,27 @@ def _layer(s: Shape, i: int) -> Iterator[Tensor]:
         return Tensor(f"blk.{i}.{name}.weight", dims, i)
 
     q, kv = s.heads * s.head_dim, s.kv_heads * s.head_dim
-    yield tensor("attn_norm", s.width)
+    if s.architecture != "olmo2":
+        yield tensor("attn_norm", s.width)
     yield tensor("attn_q", q, s.width)
     yield tensor("attn_k", kv, s.width)
     yield tensor("attn_v", kv, s.width)
     yield tensor("attn_output", s.width, q)
-    if s.architecture == "qwen2":
+    if s.architecture in ("qwen2", "qwen2moe"):
         yield Tensor(f"blk.{i}.attn_q.bias", (q,), i)
         yield Tensor(f"blk.{i}.attn_k.bias", (kv,), i)
         yield Tensor(f"blk.{i}.attn_v.bias", (kv,), i)
     if s.architecture in ("qwen3", "qwen3moe", "gemma3"):
         yield tensor("attn_q_norm", s.head_dim)
         yield tensor("attn_k_norm", s.head_dim)
-    if s.architecture == "gemma3":
+    if s.architecture in ("olmo2", "olmoe"):
+        yield tensor("attn_q_norm", q)
+        yield tensor("attn_k_norm", kv)
+    if s.architecture in ("gemma3", "olmo2"):
         yield tensor("post_attention_norm", s.width)
         yield tensor("post_ffw_norm", s.width)
-    yield tensor("ffn_norm", s.width)
+    if s.architecture != "olmo2":
+        yield tensor("ffn_norm", s.width)
     if s.experts == 0:
         yield tensor("ffn_gate", s.feed_forward, s.width)
         yield tensor("ffn_up", s.feed_forward, s.width)
@@ -143,6 +173,12 @@ def _layer(s: Shape, i: int) -> Iterator[Tensor]:
     yield tensor("ffn_gate_exps", s.experts, inner, s.width)
     yield tensor("ffn_up_exps", s.experts, inner, s.width)
     yield tensor("ffn_down_exps", s.experts, s.width, inner)
+    if s.shared_feed_forward > 0:
+        yield tensor("ffn_gate_shexp", s.shared_feed_forward, s.width)
+        yield tensor("ffn_up_shexp", s.shared_feed_forward, s.width)
+        yield tensor("ffn_down_shexp", s.width, s.shared_feed_forward)
+        if s.architecture == "qwen2moe":
+            yield tensor("ffn_gate_inp_shexp", s.width)
 
 
 def tensors(s: Shape) -> Iterator[Tensor]:
