@@ -66,7 +66,7 @@ pub struct Recipe {
 const PLAIN: Recipe = Recipe { names: &[], steps: &[], nfc: false, ignore_merges: false };
 
 static RECIPES: &[Recipe] = &[
-    Recipe { names: &["default", "gpt-2", "phi-2"], steps: &[words(GPT2)], ..PLAIN },
+    Recipe { names: &["default", "gpt-2", "phi-2", "olmo"], steps: &[words(GPT2)], ..PLAIN },
     Recipe {
         names: &["smollm", "starcoder", "refact"],
         steps: &[only(r"\p{N}"), words(GPT2)],
