@@ -13,6 +13,7 @@
   X(show)               \
   X(rm)                 \
   X(bench)              \
+  X(eval)               \
   X(version)            \
   X(completion)
 // clang-format on
