@@ -30,6 +30,13 @@ struct GgufArray {
 
 using GgufValue = std::variant<uint64_t, int64_t, double, bool, std::string_view, GgufArray>;
 
+// A key as it stands in the file, for whoever writes it again.
+struct GgufKey {
+  std::string_view name;
+  uint32_t type = 0;               // GGUF value type
+  std::span<const uint8_t> bytes;  // of the value
+};
+
 struct GgufTensor {
   std::string_view name;
   uint32_t type = 0;                     // ggml type id
@@ -56,6 +63,8 @@ class GgufFile {
   void release_pages(std::span<const uint8_t> part) const;
   void release_pages() const;
 
+  // Keys of a model's first file, in its order.
+  const std::vector<GgufKey>& keys() const { return keys_; }
   const GgufValue* find(std::string_view key) const;
   // A missing key gives an empty optional; one of another type is an error that names it.
   Result<std::optional<int64_t>> get_int(std::string_view key) const;
@@ -74,6 +83,7 @@ class GgufFile {
   uint64_t file_bytes_ = 0;
   std::vector<std::shared_ptr<MappedFile>> mappings_;
   std::unordered_map<std::string_view, GgufValue> values_;
+  std::vector<GgufKey> keys_;
   std::vector<GgufTensor> tensors_;
   std::unordered_map<std::string_view, size_t> tensor_index_;
 };

@@ -226,7 +226,9 @@ Status GgufParser::parse(GgufFile& file, bool with_values) {
     WOK_TRY(key, read_string("a key", kMaxLength));
     if (!keys.insert(key).second) return broken("key '{}' is there twice", key);
     WOK_TRY(type, read<uint32_t>("a key's value type"));
+    const size_t begin = at_;
     WOK_TRY(value, read_value(type, std::string(key)));
+    if (with_values) file.keys_.push_back({key, type, bytes_.subspan(begin, at_ - begin)});
     if (key == "general.alignment") {
       const auto* number = std::get_if<uint64_t>(&value);
       if (number == nullptr || !std::has_single_bit(*number) || *number > (1u << 20)) {

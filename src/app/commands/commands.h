@@ -14,6 +14,7 @@
   X(rm)                 \
   X(bench)              \
   X(eval)               \
+  X(quantize)           \
   X(version)            \
   X(completion)
 // clang-format on
