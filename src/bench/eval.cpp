@@ -124,8 +124,7 @@ Mean mean_of(const std::vector<std::vector<Score>>& chunks, const Value& value) 
 }
 
 double quantile(const std::vector<double>& sorted, double q) {
-  const auto at = static_cast<size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5);
-  return sorted[at];
+  return sorted[std::lround(q * static_cast<double>(sorted.size() - 1))];
 }
 
 // exp of a mean of logarithms.

@@ -9,7 +9,7 @@ namespace wok::bench {
 namespace {
 
 std::string with_width(double value, double half_width, const char* form) {
-  const std::string text = fmt::format(fmt::runtime(form), value);
+  std::string text = fmt::format(fmt::runtime(form), value);
   if (std::isnan(half_width)) return text;
   return text + " ± " + fmt::format(fmt::runtime(form), half_width);
 }

@@ -269,8 +269,9 @@ int32_t run_blocks(Family family) {
 
 float unpacked_weight(Family family, const int8_t* codebook, const PackBlock& block, int c) {
   const auto code = static_cast<float>(block.code[c]);
+  const int half = c / 16;
   const auto half_scale = [&] {
-    return block.scale * static_cast<float>(static_cast<int8_t>(block.scale_code[c / 16]));
+    return block.scale * static_cast<float>(static_cast<int8_t>(block.scale_code[half]));
   };
   const auto entry = [&] { return static_cast<float>(codebook[block.code[c]]); };
   switch (family) {
@@ -289,8 +290,8 @@ float unpacked_weight(Family family, const int8_t* codebook, const PackBlock& bl
     case Family::kInt2Zero:
       return block.scale * (code - 1);
     case Family::kInt2Super:
-      return block.scale * static_cast<float>(block.scale_code[c / 16]) * code -
-             block.min * static_cast<float>(block.half_min_code[c / 16]);
+      return block.scale * static_cast<float>(block.scale_code[half]) * code -
+             block.min * static_cast<float>(block.half_min_code[half]);
     case Family::kInt3Super:
       return half_scale() * (code - 4);
     case Family::kTable4:

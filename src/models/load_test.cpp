@@ -201,6 +201,9 @@ TEST(Load, ArchitecturesWokDoesNotKnowAreToldWhichItDoes) {
 }
 
 TEST(Load, DeviationsWokDoesNotRun) {
+  EditedModel windowed(test::tiny_shape("olmo2"));
+  windowed.whole("olmo2.attention.sliding_window", 4096);
+  expect_refused(windowed, ErrorKind::kUnsupported, "layers with a sliding window (OLMo 3)");
   EditedModel scaled;
   scaled.add_vector("blk.0.ffn_up.scale", {0.5f});
   expect_refused(scaled, ErrorKind::kUnsupported, "scales whole tensors ('blk.0.ffn_up.scale')");

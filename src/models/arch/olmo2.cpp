@@ -7,6 +7,13 @@ namespace {
 
 Result<DecoderConfig> read_config(const GgufFile& file) {
   WOK_TRY(config, read_baseline(file, "olmo2"));
+  // OLMo 3 goes by this name, too, and most of its layers see a window only.
+  WOK_TRY(window, file.get_int("olmo2.attention.sliding_window"));
+  if (window.value_or(0) != 0) {
+    return unsupported("'" + file.path() +
+                       "' has layers with a sliding window (OLMo 3), which wok " +
+                       "does not run for this architecture");
+  }
   config.pre_norms = false;
   config.post_norms = true;
   config.qk_norm = QkNorm::kWhole;
