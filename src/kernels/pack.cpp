@@ -66,12 +66,6 @@ constexpr bool has_third_bits(Family family) {
   return family == Family::kInt3Super || family == Family::kTable3Super;
 }
 
-// An int8 scale for each half block and an f32 factor for the run.
-constexpr bool has_f32_factor(Family family) {
-  return family == Family::kInt3Super || family == Family::kTable3Super ||
-         family == Family::kTable4Super;
-}
-
 size_t head_bytes(const Layout& l, int32_t width) {
   return static_cast<size_t>(l.factor_bytes + l.padding) * width;
 }

@@ -1,5 +1,6 @@
 #include "layers/rope.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace wok {
@@ -12,7 +13,29 @@ std::vector<float> rope_frequencies(int32_t dims, double base, double scale) {
   return out;
 }
 
-void RopeTable::reserve(std::vector<float> frequencies, int32_t max_tokens) {
+std::vector<float> yarn_frequencies(int32_t dims, double base, double factor,
+                                    int32_t original_tokens) {
+  constexpr double kFastTurns = 32, kSlowTurns = 1;
+  // The pair that turns so often within the original context.
+  const auto pair_of = [&](double turns) {
+    return dims * std::log(original_tokens / (turns * 2 * M_PI)) / (2 * std::log(base));
+  };
+  const double low = std::max(0.0, std::floor(pair_of(kFastTurns)));
+  const double high = std::min(dims - 1.0, std::ceil(pair_of(kSlowTurns)));
+  std::vector<float> out = rope_frequencies(dims, base, 1);
+  for (int32_t i = 0; i < dims / 2; ++i) {
+    const double slow = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
+    out[i] = static_cast<float>(out[i] * (slow / factor + (1 - slow)));
+  }
+  return out;
+}
+
+float yarn_magnitude(double factor) {
+  return static_cast<float>(factor > 1 ? 1 + 0.1 * std::log(factor) : 1.0);
+}
+
+void RopeTable::reserve(std::vector<float> frequencies, int32_t max_tokens, float magnitude) {
+  magnitude_ = magnitude;
   pairs_ = static_cast<int32_t>(frequencies.size());
   frequencies_ = std::move(frequencies);
   cos_.resize(static_cast<size_t>(pairs_) * max_tokens);
@@ -24,8 +47,8 @@ void RopeTable::fill(const Compute& compute, std::span<const int32_t> positions)
     for (int32_t i = 0; i < pairs_; ++i) {
       // In double: a float angle at position 100,000 is off by a hundredth of a radian.
       const double angle = static_cast<double>(positions[t]) * frequencies_[i];
-      cos_[int64_t{t} * pairs_ + i] = static_cast<float>(std::cos(angle));
-      sin_[int64_t{t} * pairs_ + i] = static_cast<float>(std::sin(angle));
+      cos_[int64_t{t} * pairs_ + i] = static_cast<float>(std::cos(angle)) * magnitude_;
+      sin_[int64_t{t} * pairs_ + i] = static_cast<float>(std::sin(angle)) * magnitude_;
     }
   });
 }

@@ -13,7 +13,8 @@ namespace wok {
 class RopeTable {
  public:
   // frequencies: one a rotated pair, base^(-2i/dims) scaled as the model says.
-  void reserve(std::vector<float> frequencies, int32_t max_tokens);
+  // magnitude: what rotated values are multiplied by.
+  void reserve(std::vector<float> frequencies, int32_t max_tokens, float magnitude = 1);
   void fill(const Compute& compute, std::span<const int32_t> positions);
 
   int32_t dims() const { return 2 * pairs_; }
@@ -22,9 +23,18 @@ class RopeTable {
 
  private:
   int32_t pairs_ = 0;
+  float magnitude_ = 1;
   std::vector<float> frequencies_, cos_, sin_;
 };
 
 std::vector<float> rope_frequencies(int32_t dims, double base, double scale);
+
+// YaRN (arXiv 2309.00071): a context stretched `factor` times over the `original_tokens` a model
+// was trained with. Pairs that turn 32 times and more in those keep their frequency, those that
+// turn less than once have it divided by the factor, the ones between have a part of both.
+std::vector<float> yarn_frequencies(int32_t dims, double base, double factor,
+                                    int32_t original_tokens);
+// What queries and keys are multiplied by beside it: 1 + ln(factor) / 10.
+float yarn_magnitude(double factor);
 
 }  // namespace wok

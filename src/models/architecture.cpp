@@ -59,19 +59,42 @@ Result<int32_t> read_kv_heads(const GgufFile& file, const std::string& arch, int
   return static_cast<int32_t>(counts[0]);
 }
 
-Result<double> read_rope_scale(const GgufFile& file, const std::string& arch) {
+Status read_yarn(const GgufFile& file, const std::string& arch, double factor, DecoderConfig& c) {
+  // What files may say otherwise about YaRN, and hardly any does.
+  constexpr std::pair<const char*, double> kUsual[] = {
+      {"attn_factor", 1},     {"yarn_attn_factor", 1}, {"yarn_ext_factor", 1},
+      {"yarn_beta_fast", 32}, {"yarn_beta_slow", 1},   {"yarn_log_multiplier", 0}};
+  for (const auto& [name, usual] : kUsual) {
+    const std::string key = arch + ".rope.scaling." + name;
+    WOK_TRY(value, file.get_float(key));
+    if (value && *value != usual) {
+      return unsupported(
+          fmt::format("'{}': {} is {}; wok runs YaRN with {}", file.path(), key, *value, usual));
+    }
+  }
+  Reader read(file, arch + ".");
+  WOK_TRY(original, read.count("rope.scaling.original_context_length", 1, 1 << 24));
+  c.yarn_factor = factor;
+  c.yarn_original_tokens = original;
+  return Ok{};
+}
+
+Status read_rope_scaling(const GgufFile& file, const std::string& arch, DecoderConfig& c) {
   WOK_TRY(type, file.get_string(arch + ".rope.scaling.type"));
   WOK_TRY(factor, file.get_float(arch + ".rope.scaling.factor"));
-  if (!type || *type == "none") return 1.0;
-  if (*type != "linear") {
-    return unsupported(fmt::format(
-        "'{}': RoPE scaling '{}' is not supported; wok has none and linear", file.path(), *type));
+  if (!type || *type == "none") return Ok{};
+  if (*type != "linear" && *type != "yarn") {
+    return unsupported(
+        fmt::format("'{}': RoPE scaling '{}' is not supported; wok has none, linear and yarn",
+                    file.path(), *type));
   }
   if (!factor || *factor < 1e-3 || *factor > 1e6) {
     return invalid(
         fmt::format("'{}': {}.rope.scaling.factor is missing or out of range", file.path(), arch));
   }
-  return 1.0 / *factor;
+  if (*type == "yarn") return read_yarn(file, arch, *factor, c);
+  c.rope_scale = 1.0 / *factor;
+  return Ok{};
 }
 
 }  // namespace
@@ -97,7 +120,6 @@ Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arc
   WOK_TRY(rope_dims, read.count("rope.dimension_count", 2, head_dim, head_dim));
   WOK_TRY(epsilon, read.number("attention.layer_norm_rms_epsilon", 0, 1, 1e-5));
   WOK_TRY(base, read.number("rope.freq_base", 1, 1e12, 10000));
-  WOK_TRY(scale, read_rope_scale(file, arch));
   // Embedding models and rerankers go by their decoder's name; their output is no logits.
   WOK_TRY(pooling, file.get_int(arch + ".pooling_type"));
   if (pooling.value_or(0) != 0) {
@@ -131,7 +153,7 @@ Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arc
   c.norm_epsilon = static_cast<float>(epsilon);
   c.rope_dims = rope_dims;
   c.rope_base = base;
-  c.rope_scale = scale;
+  WOK_RETURN_IF_ERROR(read_rope_scaling(file, arch, c));
   return c;
 }
 

@@ -40,7 +40,9 @@ struct DecoderConfig {
   float norm_epsilon = 1e-5f;
   int32_t rope_dims = 0;
   double rope_base = 10000;
-  double rope_scale = 1;  // frequencies are multiplied by it (linear scaling: 1 / factor)
+  double rope_scale = 1;   // frequencies are multiplied by it (linear scaling: 1 / factor)
+  double yarn_factor = 0;  // the context is stretched so many times by YaRN; 0: it is not
+  int32_t yarn_original_tokens = 0;
   RopeStyle rope_style = RopeStyle::kHalves;
   GateActivation activation = GateActivation::kSilu;
   // Deviations; the defaults are the baseline's.

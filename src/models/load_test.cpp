@@ -160,8 +160,8 @@ TEST(Load, FloatsThatAreNoNumbersOrOutOfRange) {
 
 TEST(Load, RopeScaling) {
   EditedModel model;
-  model.text("llama.rope.scaling.type", "yarn");
-  expect_refused(model, ErrorKind::kUnsupported, "RoPE scaling 'yarn' is not supported");
+  model.text("llama.rope.scaling.type", "longrope");
+  expect_refused(model, ErrorKind::kUnsupported, "RoPE scaling 'longrope' is not supported");
   model.text("llama.rope.scaling.type", "none");
   expect_loads(model, "no scaling");
   model.text("llama.rope.scaling.type", "linear");
@@ -174,6 +174,17 @@ TEST(Load, RopeScaling) {
   expect_refused(model, ErrorKind::kInvalid, "factor' is not a finite number");
   model.real("llama.rope.scaling.factor", 8);
   expect_loads(model, "linear scaling");
+  model.text("llama.rope.scaling.type", "yarn");
+  expect_refused(model, ErrorKind::kInvalid,
+                 "has no key 'llama.rope.scaling.original_context_length'");
+  for (const int64_t tokens : {int64_t{0}, int64_t{-4096}, int64_t{1} << 40}) {
+    model.whole("llama.rope.scaling.original_context_length", tokens);
+    expect_refused(model, ErrorKind::kInvalid, "original_context_length is ");
+  }
+  model.whole("llama.rope.scaling.original_context_length", 512);
+  expect_loads(model, "YaRN");
+  model.real("llama.rope.scaling.yarn_beta_fast", 16);
+  expect_refused(model, ErrorKind::kUnsupported, "yarn_beta_fast is 16; wok runs YaRN with 32");
 }
 
 TEST(Load, RopeFactors) {

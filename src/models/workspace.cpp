@@ -9,7 +9,9 @@ namespace {
 
 std::vector<float> frequencies(const DecoderConfig& c, const DecoderWeights& weights, double base,
                                double scale) {
-  std::vector<float> out = rope_frequencies(c.rope_dims, base, scale);
+  std::vector<float> out =
+      c.yarn_factor > 0 ? yarn_frequencies(c.rope_dims, base, c.yarn_factor, c.yarn_original_tokens)
+                        : rope_frequencies(c.rope_dims, base, scale);
   for (size_t i = 0; i < weights.rope_factors.size(); ++i) out[i] /= weights.rope_factors[i];
   return out;
 }
@@ -44,7 +46,8 @@ Workspace::Workspace(const DecoderConfig& c, const DecoderWeights& weights, int3
     expert_input.reserve(rows, c.embedding);
     expert_gated.reserve(rows, x.feed_forward);
   }
-  rope.reserve(frequencies(c, weights, c.rope_base, c.rope_scale), tokens);
+  rope.reserve(frequencies(c, weights, c.rope_base, c.rope_scale), tokens,
+               c.yarn_factor > 0 ? yarn_magnitude(c.yarn_factor) : 1.0f);
   if (c.rope_base_local > 0) {
     rope_local.reserve(rope_frequencies(c.rope_dims, c.rope_base_local, 1.0), tokens);
   }

@@ -146,7 +146,7 @@ std::vector<Case> cases() {
       for (const std::string tiny :
            {"tiny_qwen2", "tiny_qwen3", "tiny_llama", "tiny_mixtral", "tiny_qwen2moe",
             "tiny_qwen3moe", "tiny_olmo2", "tiny_olmoe", "tiny_granite", "tiny_granitemoe",
-            "tiny_smollm3", "tiny_gemma"}) {
+            "tiny_smollm3", "tiny_gemma", "tiny_yarn"}) {
         all.push_back({tiny, tiny + ".gguf", "logits_" + tiny + ".json", isa, 1000, exact});
       }
     }

@@ -23,6 +23,9 @@ import numpy as np
 Array = np.ndarray
 
 
+YARN_KEYS = ("type", "factor", "original_context_length")
+
+
 @dataclass(frozen=True)
 class Settings:
     """The hyperparameters of one model, as its GGUF metadata states them."""
@@ -39,6 +42,8 @@ class Settings:
     window: int  # Sliding window in tokens, the query's own included; 0 means none.
     experts: int  # 0: a dense model.
     experts_used: int
+    yarn_factor: float  # 1: the context is not stretched.
+    yarn_context: int  # What the model was trained with before it was.
     # Granite's multipliers.
     embedding_scale: float
     residual_scale: float
@@ -97,9 +102,10 @@ def read_settings(meta: dict[str, Any]) -> Settings:
              "olmoe", "granite", "granitemoe", "smollm3")
     if arch not in known:
         raise SystemExit(f"architecture '{arch}': expected one of {', '.join(known)}")
-    scaling = [key for key in meta if key.startswith(f"{arch}.rope.scaling")]
-    if scaling:
-        raise SystemExit(f"rope scaling is not in this reference: {scaling}")
+    prefix = f"{arch}.rope.scaling."
+    scaling = {key[len(prefix):]: meta[key] for key in meta if key.startswith(prefix)}
+    if scaling.get("type", "yarn") != "yarn" or set(scaling) - set(YARN_KEYS):
+        raise SystemExit(f"this rope scaling is not in this reference: {scaling}")
 
     def get(key: str, default: Any = None) -> Any:
         value = meta.get(f"{arch}.{key}", default)
@@ -132,6 +138,8 @@ def read_settings(meta: dict[str, Any]) -> Settings:
         window=get("attention.sliding_window", 0) if arch == "gemma3" else 0,
         experts=get("expert_count", 0),
         experts_used=get("expert_used_count", 0),
+        yarn_factor=scaling.get("factor", 1.0),
+        yarn_context=scaling.get("original_context_length", 0),
         embedding_scale=get("embedding_scale") if granite else 1.0,
         residual_scale=get("residual_scale") if granite else 1.0,
         attention_scale=get("attention.scale") if granite else 1 / math.sqrt(head_dim),
@@ -174,6 +182,22 @@ def rotate(
     return out
 
 
+def yarn_divisors(s: Settings) -> Array:
+    """YaRN (arXiv 2309.00071), section 3.2: pairs that turn often within the original context
+    are left alone, those that do not turn once are slowed down by the factor, in between a ramp
+    over the pairs' indices blends the two frequencies."""
+    pairs = np.arange(s.head_dim // 2, dtype=np.float64)
+
+    def index(turns: float) -> float:
+        ratio = s.yarn_context / (turns * 2 * math.pi)
+        return s.head_dim * math.log(ratio) / (2 * math.log(s.rope_base))
+
+    first, last = math.floor(index(32)), math.ceil(index(1))
+    first, last = max(first, 0), min(last, s.head_dim - 1)
+    ramp = np.clip((pairs - first) / max(last - first, 0.001), 0, 1)
+    return 1 / (ramp / s.yarn_factor + (1 - ramp))
+
+
 def softmax(x: Array) -> Array:
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
@@ -201,6 +225,10 @@ class Decoder:
             values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
             self.weights[tensor.name] = values.astype(dtype, copy=False)
         self.rope_divisors = self.weights.get("rope_freqs.weight", 1.0)
+        self.rope_magnitude = 1.0
+        if self.settings.yarn_factor != 1:
+            self.rope_divisors = yarn_divisors(self.settings)
+            self.rope_magnitude = 0.1 * math.log(self.settings.yarn_factor) + 1
         biases = [name for name in self.weights if name.endswith(".bias")]
         if biases and self.settings.architecture not in ("qwen2", "qwen2moe"):
             raise SystemExit(f"biases are not in this reference: {biases[0]}")
@@ -255,6 +283,8 @@ class Decoder:
         if s.rotates(layer):
             q = rotate(q, positions, base, s.pairs_are_neighbours, self.rope_divisors)
             k = rotate(k, positions, base, s.pairs_are_neighbours, self.rope_divisors)
+            q = q * x.dtype.type(self.rope_magnitude)
+            k = k * x.dtype.type(self.rope_magnitude)
 
         if len(cache.keys) == layer:
             cache.keys.append(k)

@@ -46,6 +46,10 @@ def write_keys(writer: gguf.GGUFWriter, name: str, shape: Shape, layout: Layout)
         writer.add_expert_count(shape.experts)
         writer.add_expert_used_count(shape.experts_used)
         writer.add_expert_feed_forward_length(shape.expert_feed_forward)
+    if shape.yarn is not None:
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(shape.yarn[0])
+        writer.add_rope_scaling_orig_ctx_len(shape.yarn[1])
     if shape.shared_feed_forward > 0:
         writer.add_expert_shared_feed_forward_length(shape.shared_feed_forward)
     if shape.scales is not None:

@@ -63,6 +63,7 @@ class Shape:
     expert_feed_forward: int = 0
     window: int = 0  # Sliding window in tokens; 0: none.
     shared_feed_forward: int = 0  # Of the expert that every token has; 0: none.
+    yarn: tuple[float, int] | None = None  # Factor, and the context before it.
     scales: tuple[float, float, float, float] | None = None  # Granite: embedding, residual,
     # attention, logits (a divisor).
 
@@ -113,6 +114,8 @@ SHAPES = {
     "tiny-qwen3": Shape("qwen3", "qwen", rope_base=1e6, eps=1e-6, **TINY),
     "tiny-qwen3moe": Shape("qwen3moe", "qwen", rope_base=1e6, eps=1e-6, experts=4,
                            experts_used=2, expert_feed_forward=32, **TINY),
+    # A context stretched: the prompts of the golden go beyond the original one.
+    "tiny-yarn": Shape("qwen3", "qwen", rope_base=1e4, eps=1e-6, yarn=(4.0, 128), **TINY),
     "tiny-mixtral": Shape("llama", "llama3", rope_base=1e6, eps=1e-5, experts=4, experts_used=2,
                           expert_feed_forward=96, **(TINY | dict(head_dim=16))),
     "tiny-qwen2moe": Shape("qwen2moe", "qwen", rope_base=1e6, eps=1e-6, experts=6, experts_used=3,
