@@ -36,6 +36,13 @@ inline uint16_t float_to_half(float f) {
   return sign | static_cast<uint16_t>((magnitude + 0xc8000fffu + odd) >> 13);
 }
 
+// Writes the half that is nearest, and returns what it stands for.
+inline float put_half(uint8_t* at, float value) {
+  const uint16_t bits = float_to_half(value);
+  std::memcpy(at, &bits, sizeof(bits));
+  return half_to_float(bits);
+}
+
 inline float bf16_to_float(uint16_t b) {
   return std::bit_cast<float>(static_cast<uint32_t>(b) << 16);
 }

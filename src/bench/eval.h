@@ -55,7 +55,7 @@ struct EvalOptions {
 };
 
 // `against` may be null. Errors: kInvalid where the text is shorter than a chunk, a chunk does not
-// fit a model's context, or vocabularies differ; kOutOfMemory-like ones of PageMemory::create.
+// fit a model's context, or vocabularies differ; those of PageMemory::create.
 // `progress` is told how many chunks are done of how many; false stops (error kCancelled).
 Result<EvalReport> evaluate(const EvalModel& model, const EvalModel* against,
                             const std::vector<int32_t>& tokens, const EvalOptions& options,

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/check.h"
+#include "base/file_io.h"
 
 namespace wok {
 namespace {
@@ -85,13 +86,8 @@ Status GgufFileWriter::begin() {
 
 Status GgufFileWriter::write(std::span<const uint8_t> data) {
   WOK_CHECK(fd_ >= 0, "a file that was begun");
-  while (!data.empty()) {
-    const ssize_t n = ::write(fd_, data.data(), data.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return failed("write", n == 0 ? EIO : errno);
-    data = data.subspan(static_cast<size_t>(n));
-    written_ += static_cast<uint64_t>(n);
-  }
+  if (const int code = write_fully(fd_, data); code != 0) return failed("write", code);
+  written_ += data.size();
   return Ok{};
 }
 
@@ -104,7 +100,9 @@ Status GgufFileWriter::finish() {
   if (::fsync(fd_) != 0) return failed("write", errno);
   if (::rename(part_.c_str(), path_.c_str()) != 0) return failed("create", errno);
   part_.clear();
-  return Ok{};
+  const std::string folder = std::filesystem::path(path_).parent_path().string();
+  const int code = sync_folder(folder.empty() ? "." : folder);
+  return code == 0 ? Status(Ok{}) : failed("write", code);
 }
 
 }  // namespace wok

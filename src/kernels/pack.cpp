@@ -103,11 +103,6 @@ void put_codes(Family family, const uint8_t* code, int width, int r, uint8_t* co
   }
 }
 
-void put_half(uint8_t* at, float value) {
-  const uint16_t bits = float_to_half(value);
-  std::memcpy(at, &bits, sizeof(bits));
-}
-
 // put_codes of a whole column group at a time: the four codes of a group are one word.
 template <Family kFamily>
 void put_code_words(const uint8_t* code, int vector_bytes, uint8_t* to) {

@@ -53,8 +53,8 @@ void ExpertRouting::choose(const float* logits, int32_t token) {
     weight[i] = std::exp(weight[i] - largest) / total;
     chosen += weight[i];
   }
-  const float scale = choice_.normalize ? choice_.scale / chosen : choice_.scale;
-  for (int32_t i = 0; i < choice_.used; ++i) weight[i] *= scale;
+  if (!choice_.normalize) return;
+  for (int32_t i = 0; i < choice_.used; ++i) weight[i] /= chosen;
 }
 
 void ExpertRouting::sort(int32_t exact_tokens) {

@@ -17,7 +17,6 @@ struct ExpertChoice {
   int32_t experts = 0;     // that there are
   int32_t used = 0;        // by each token
   bool normalize = false;  // the chosen ones' weights are made to add up to 1
-  float scale = 1;         // and all are multiplied by it
 };
 
 // Rows of one expert: [row_begin, row_end) of the sorted order.

@@ -157,12 +157,14 @@ Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arc
   return c;
 }
 
-Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig& c) {
+Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig& c,
+                    int32_t shared) {
   Reader read(file, arch + ".");
   WOK_TRY(count, read.count("expert_count", 0, 4096, 0));
   if (count == 0) return Ok{};
   WOK_TRY(used, read.count("expert_used_count", 1, std::min(count, 64)));
   WOK_TRY(each, read.count("expert_feed_forward_length", 16, 1 << 20, c.feed_forward));
+  WOK_TRY(for_all, read.count("expert_shared_feed_forward_length", 0, 1 << 20, shared));
   WOK_TRY(scale, read.number("expert_weights_scale", 0, 1e6, 0));
   WOK_TRY(groups, read.count("expert_group_count", 0, 4096, 0));
   WOK_TRY(gating, read.count("expert_gating_func", 0, 255, 0));
@@ -177,7 +179,7 @@ Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig
     return unsupported(fmt::format("'{}': experts of {} by {}; wok runs multiples of 16",
                                    file.path(), c.embedding, each));
   }
-  c.experts = {.count = count, .used = used, .feed_forward = each};
+  c.experts = {.count = count, .used = used, .feed_forward = each, .shared_feed_forward = for_all};
   return Ok{};
 }
 

@@ -92,7 +92,8 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file);
 Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arch);
 
 // The keys of a mixture of experts, for a config of read_baseline; count stays 0 where there are
-// none.
-Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig& config);
+// none. shared: the width of an expert that all tokens have, where the file does not say.
+Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig& config,
+                    int32_t shared = 0);
 
 }  // namespace wok

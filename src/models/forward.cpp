@@ -55,15 +55,17 @@ class Forward {
 
   float* residual(int32_t row) { return s_.residual.data() + int64_t{row} * c_.embedding; }
 
-  // A region that streams these matrices once and multiplies `rows` rows by them.
-  ProfileScope timed(const char* name, int32_t rows, std::initializer_list<const Matrix*> weights) {
+  // A region that streams these matrices once and multiplies `rows` rows by them; of experts
+  // `touched` of `experts` are read, and a row meets one.
+  ProfileScope timed(const char* name, int32_t rows, std::initializer_list<const Matrix*> weights,
+                     double touched = 1, double experts = 1) {
     if (s_.profile == nullptr) return {nullptr, name};
     double bytes = 0, ops = 0;
     for (const Matrix* w : weights) {
       bytes += static_cast<double>(w->panel_bytes) * panel_count(*compute_.kernels, w->rows);
       ops += 2.0 * rows * w->rows * w->cols;
     }
-    return {s_.profile, name, bytes, ops};
+    return {s_.profile, name, bytes * touched / experts, ops / experts};
   }
   ProfileScope timed(const char* name) { return {s_.profile, name}; }
 
@@ -199,6 +201,8 @@ class Forward {
                                                   : compute_.kernels->gelu_mul;
   }
 
+  double touched() const { return static_cast<double>(s_.routing.groups().size()); }
+
   // residual += the sum of each token's experts.
   void experts_sublayer(const LayerWeights& layer) {
     const int32_t rows = tokens_ * c_.experts.used;
@@ -213,7 +217,8 @@ class Forward {
     }
     {
       const ProfileScope scope =
-          timed_experts("experts gate up", {&layer.expert_gate, &layer.expert_up});
+          timed("experts gate up", rows, {&layer.expert_gate, &layer.expert_up}, touched(),
+                c_.experts.count);
       expert_linear(compute_, s_.expert_input.view(), s_.routing.groups(), c_.experts.count,
                     std::array{ExpertLinear{&layer.expert_gate, s_.expert_gate.data()},
                                ExpertLinear{&layer.expert_up, s_.expert_up.data()}});
@@ -225,7 +230,8 @@ class Forward {
         s_.expert_gated.quantize_row(*compute_.kernels, r);
       });
     }
-    const ProfileScope scope = timed_experts("experts down", {&layer.expert_down});
+    const ProfileScope scope =
+        timed("experts down", rows, {&layer.expert_down}, touched(), c_.experts.count);
     expert_linear(compute_, s_.expert_gated.view(), s_.routing.groups(), c_.experts.count,
                   std::array{ExpertLinear{&layer.expert_down, s_.expert_out.data()}});
     if (c_.residual_scale != 1) {
@@ -234,20 +240,6 @@ class Forward {
       });
     }
     s_.routing.combine(compute_, s_.expert_out.data(), c_.embedding, s_.residual.data());
-  }
-
-  // Only the experts that somebody chose are read.
-  ProfileScope timed_experts(const char* name, std::initializer_list<const Matrix*> weights) {
-    if (s_.profile == nullptr) return {nullptr, name};
-    double bytes = 0, ops = 0;
-    for (const Matrix* w : weights) {
-      const double rows = static_cast<double>(w->rows) / c_.experts.count;
-      const auto panels = static_cast<double>(panel_count(*compute_.kernels, w->rows));
-      bytes += static_cast<double>(w->panel_bytes) * panels / c_.experts.count *
-               static_cast<double>(s_.routing.groups().size());
-      ops += 2.0 * s_.routing.rows() * rows * w->cols;
-    }
-    return {s_.profile, name, bytes, ops};
   }
 
   // The gated MLP, or the expert that all tokens share.

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/file_io.h"
+
 namespace wok {
 namespace {
 
@@ -102,20 +104,7 @@ int write_all(int fd, std::span<const uint8_t> bytes) {
       errno != ENOSYS && errno != EINTR) {
     return errno;
   }
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n == 0 ? EIO : errno;
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return 0;
-}
-
-void sync_folder(const std::string& dir) {
-  const int fd = ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  ::fsync(fd);
-  ::close(fd);
+  return write_fully(fd, bytes);
 }
 
 }  // namespace

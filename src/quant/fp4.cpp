@@ -18,7 +18,8 @@ constexpr int8_t kCodebook[16] = {0, 8,  16,  24,  32,  48,  64,  96,
 
 void codes_mx(const uint8_t* row, int64_t count, PackBlock* out) {
   for (; count > 0; --count, row += kBytesMx, ++out) {
-    // Packed as f16, exactly for 2^-24 to 2^15: weights of 10^-6 become zeros, of 10^6 infinite.
+    // Packed as f16: exactly for exponents from -20 to 19; smaller ones lose bits, larger ones are
+    // infinite.
     out->scale = std::ldexp(1.0f / kTimes, row[0] - 127);
     split_halves(row + 1, out->code);
   }

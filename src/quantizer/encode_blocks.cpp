@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "quantizer/each_block.h"
 #include "quantizer/encode.h"
 #include "quantizer/fit.h"
 
@@ -34,12 +35,6 @@ namespace {
 
 constexpr int kBlock = 32;
 
-float put_half(uint8_t* at, float value) {
-  const uint16_t bits = float_to_half(value);
-  std::memcpy(at, &bits, sizeof(bits));
-  return half_to_float(bits);
-}
-
 // Byte j: column j low, column j + 16 high; fifth bits into a word where there is one.
 void put_nibbles(const int8_t* codes, int offset, uint8_t* nibbles, uint8_t* fifth) {
   uint32_t upper = 0;
@@ -52,21 +47,10 @@ void put_nibbles(const int8_t* codes, int offset, uint8_t* nibbles, uint8_t* fif
   if (fifth != nullptr) std::memcpy(fifth, &upper, sizeof(upper));
 }
 
-// Calls fn(x, w, out) for each block of a row.
-template <class Fn>
-void each_block(const float* row, const float* importance, int64_t n, int bytes, uint8_t* out,
-                const Fn& fn) {
-  float w[kBlock];
-  for (int64_t b = 0; b < n / kBlock; ++b, row += kBlock, out += bytes) {
-    error_weights(row, importance == nullptr ? nullptr : importance + b * kBlock, kBlock, w);
-    fn(row, w, out);
-  }
-}
-
 template <int kLo>
 void symmetric(const float* row, const float* importance, int64_t n, uint8_t* out) {
   constexpr bool kFive = kLo == -16;
-  each_block(row, importance, n, kFive ? 22 : 18, out, [](auto* x, auto* w, uint8_t* to) {
+  each_block<kBlock>(row, importance, n, kFive ? 22 : 18, out, [](auto* x, auto* w, uint8_t* to) {
     int8_t codes[kBlock];
     const float d = put_half(to, fit_symmetric(x, w, kBlock, kLo, -kLo - 1));
     round_symmetric(x, w, kBlock, d, kLo, -kLo - 1, codes);
@@ -77,7 +61,7 @@ void symmetric(const float* row, const float* importance, int64_t n, uint8_t* ou
 template <int kHi>
 void affine(const float* row, const float* importance, int64_t n, uint8_t* out) {
   constexpr bool kFive = kHi == 31;
-  each_block(row, importance, n, kFive ? 24 : 20, out, [](auto* x, auto* w, uint8_t* to) {
+  each_block<kBlock>(row, importance, n, kFive ? 24 : 20, out, [](auto* x, auto* w, uint8_t* to) {
     int8_t codes[kBlock];
     // These formats can have a positive minimum: it is taken off first.
     const float lowest = std::max(0.0f, *std::min_element(x, x + kBlock));
@@ -136,7 +120,7 @@ void q5_1(const float* row, const float* importance, int64_t n, uint8_t* out) {
 
 void iq4_nl(const float* row, const float* importance, int64_t n, uint8_t* out) {
   const int8_t* table = kWeightFormat_iq4_nl.codebook;
-  each_block(row, importance, n, 18, out, [&](auto* x, auto* w, uint8_t* to) {
+  each_block<kBlock>(row, importance, n, 18, out, [&](auto* x, auto* w, uint8_t* to) {
     int8_t codes[kBlock];
     const float d = put_half(to, fit_table(x, w, kBlock, table));
     round_table(x, w, kBlock, d, table, codes);

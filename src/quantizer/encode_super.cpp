@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "quantizer/each_block.h"
 #include "quantizer/encode.h"
 #include "quantizer/fit.h"
 
@@ -18,11 +19,6 @@ constexpr int kWeights = 256, kRounds = 2;
 
 float as_half(float value) {
   return half_to_float(float_to_half(value));
-}
-
-void put_half(uint8_t* at, float value) {
-  const uint16_t bits = float_to_half(value);
-  std::memcpy(at, &bits, sizeof(bits));
 }
 
 // A super-block as whole numbers: of block i the weights are d * scale[i] * value(code) for
@@ -147,16 +143,12 @@ Super super_affine(const float* x, const float* w, int n, int hi, int most) {
   return s;
 }
 
-// Calls fn(x, w, out) for each super-block of a row; out is zeroed.
+// The same; out is zeroed, for codes are put together from their bits.
 template <class Fn>
 void each_super(const float* row, const float* importance, int64_t n, int bytes, uint8_t* out,
                 const Fn& fn) {
-  float w[kWeights];
-  for (int64_t b = 0; b < n / kWeights; ++b, row += kWeights, out += bytes) {
-    error_weights(row, importance == nullptr ? nullptr : importance + b * kWeights, kWeights, w);
-    std::memset(out, 0, bytes);
-    fn(row, w, out);
-  }
+  std::memset(out, 0, n / kWeights * bytes);
+  each_block<kWeights>(row, importance, n, bytes, out, fn);
 }
 
 Super fit_k(const float* x, const float* w, int n, int lo, int lowest, int highest) {
@@ -186,6 +178,24 @@ void put_pairs(const int8_t* codes, int offset, uint8_t* out) {
     out[32 * (part / 4) + i % 32] |=
         static_cast<uint8_t>(((codes[i] + offset) & 3) << (2 * (part % 4)));
   }
+}
+
+// Q4_K, and Q5_K, which has 32 bytes of fifth bits before the nibbles.
+template <int kHi>
+void q4_or_q5(const float* row, const float* importance, int64_t n, uint8_t* out) {
+  constexpr bool kFive = kHi == 31;
+  each_super(row, importance, n, kFive ? 176 : 144, out, [](auto* x, auto* w, uint8_t* to) {
+    const Super s = super_affine(x, w, 32, kHi, 63);
+    put_half(to, s.d);
+    put_half(to + 2, s.dmin);
+    put_k_scales(s, to + 4);
+    for (int i = 0; i < kWeights; ++i) {
+      const int part = i / 32;
+      if (kFive) to[16 + i % 32] |= static_cast<uint8_t>(s.codes[i] >> 4 << part);
+      to[(kFive ? 48 : 16) + 32 * (part / 2) + i % 32] |=
+          static_cast<uint8_t>((s.codes[i] & 15) << (4 * (part % 2)));
+    }
+  });
 }
 
 }  // namespace
@@ -219,31 +229,11 @@ void q3_k(const float* row, const float* importance, int64_t n, uint8_t* out) {
 }
 
 void q4_k(const float* row, const float* importance, int64_t n, uint8_t* out) {
-  each_super(row, importance, n, 144, out, [](auto* x, auto* w, uint8_t* to) {
-    const Super s = super_affine(x, w, 32, 15, 63);
-    put_half(to, s.d);
-    put_half(to + 2, s.dmin);
-    put_k_scales(s, to + 4);
-    for (int i = 0; i < kWeights; ++i) {
-      const int part = i / 32;
-      to[16 + 32 * (part / 2) + i % 32] |= static_cast<uint8_t>(s.codes[i] << (4 * (part % 2)));
-    }
-  });
+  q4_or_q5<15>(row, importance, n, out);
 }
 
 void q5_k(const float* row, const float* importance, int64_t n, uint8_t* out) {
-  each_super(row, importance, n, 176, out, [](auto* x, auto* w, uint8_t* to) {
-    const Super s = super_affine(x, w, 32, 31, 63);
-    put_half(to, s.d);
-    put_half(to + 2, s.dmin);
-    put_k_scales(s, to + 4);
-    for (int i = 0; i < kWeights; ++i) {
-      const int part = i / 32;
-      to[16 + i % 32] |= static_cast<uint8_t>(s.codes[i] >> 4 << part);
-      to[48 + 32 * (part / 2) + i % 32] |=
-          static_cast<uint8_t>((s.codes[i] & 15) << (4 * (part % 2)));
-    }
-  });
+  q4_or_q5<31>(row, importance, n, out);
 }
 
 void q6_k(const float* row, const float* importance, int64_t n, uint8_t* out) {

@@ -10,7 +10,7 @@ namespace {
 // A format for everything; `head` for the output matrix.
 constexpr Mixture plain(const char* name, uint32_t type, const WeightFormat* base,
                         const WeightFormat* head) {
-  return {name, type, base, head, base, More::kNone, base, More::kNone, base, base, base};
+  return {name, type, base, head, {base}, {base}, {base}};
 }
 
 const Mixture kMixtures[] = {
@@ -23,38 +23,74 @@ const Mixture kMixtures[] = {
     plain("q5_0", 8, F(q5_0), F(q6_k)),
     plain("q5_1", 9, F(q5_1), F(q6_k)),
     plain("q6_k", 18, F(q6_k), F(q6_k)),
-    plain("iq4_nl", 25, F(iq4_nl), F(q6_k)),
-    plain("iq4_xs", 30, F(iq4_xs), F(q6_k)),
     plain("q3_k_s", 11, F(q3_k), F(q6_k)),
     plain("q5_k_s", 16, F(q5_k), F(q6_k)),
-    {"q2_k", 10, F(q2_k), F(q6_k), F(q3_k), More::kAll, F(q3_k), More::kAll, F(q3_k), F(q3_k),
-     F(q3_k)},
-    {"q3_k_m", 12, F(q3_k), F(q6_k), F(q5_k), More::kFirstFour, F(q5_k), More::kFirstSixteenth,
-     F(q4_k), F(q4_k), F(q4_k)},
-    {"q3_k_l", 13, F(q3_k), F(q6_k), F(q5_k), More::kAll, F(q5_k), More::kAll, F(q5_k), F(q5_k),
-     F(q5_k)},
-    {"q4_k_s", 14, F(q4_k), F(q6_k), F(q5_k), More::kFirstFour, F(q5_k), More::kFirstEighth,
-     F(q4_k), F(q4_k), F(q4_k)},
-    {"q4_k_m", 15, F(q4_k), F(q6_k), F(q6_k), More::kSomeLayers, F(q6_k), More::kSomeLayers,
-     F(q4_k), F(q4_k), F(q4_k)},
-    {"q5_k_m", 17, F(q5_k), F(q6_k), F(q6_k), More::kSomeLayers, F(q6_k), More::kSomeLayers,
-     F(q5_k), F(q5_k), F(q5_k)},
+    {"iq4_nl",
+     25,
+     F(iq4_nl),
+     F(q6_k),
+     {F(iq4_nl), Layers::kNone, nullptr, F(q5_k)},
+     {F(iq4_nl), Layers::kFirstEighth, F(q5_k)},
+     {F(iq4_nl)}},
+    {"iq4_xs",
+     30,
+     F(iq4_xs),
+     F(q6_k),
+     {F(iq4_xs), Layers::kNone, nullptr, F(q5_k)},
+     {F(iq4_xs), Layers::kFirstEighth, F(q5_k)},
+     {F(iq4_xs)}},
+    {"q2_k",
+     10,
+     F(q2_k),
+     F(q6_k),
+     {F(q3_k), Layers::kNone, nullptr, F(q4_k)},
+     {F(q3_k)},
+     {F(q3_k)}},
+    {"q3_k_m",
+     12,
+     F(q3_k),
+     F(q6_k),
+     {F(q4_k), Layers::kFirstTwo, F(q5_k)},
+     {F(q4_k), Layers::kFirstSixteenth, F(q5_k)},
+     {F(q4_k)}},
+    {"q3_k_l", 13, F(q3_k), F(q6_k), {F(q5_k)}, {F(q5_k)}, {F(q5_k)}},
+    {"q4_k_s",
+     14,
+     F(q4_k),
+     F(q6_k),
+     {F(q4_k), Layers::kFirstFour, F(q5_k)},
+     {F(q4_k), Layers::kFirstEighth, F(q5_k)},
+     {F(q4_k)}},
+    {"q4_k_m",
+     15,
+     F(q4_k),
+     F(q6_k),
+     {F(q4_k), Layers::kSome, F(q6_k)},
+     {F(q4_k), Layers::kSome, F(q6_k)},
+     {F(q4_k)}},
+    {"q5_k_m",
+     17,
+     F(q5_k),
+     F(q6_k),
+     {F(q5_k), Layers::kSome, F(q6_k)},
+     {F(q5_k), Layers::kSome, F(q6_k)},
+     {F(q5_k)}},
 };
 
-bool applies(More more, int32_t layer, int32_t layers, int32_t first) {
+bool among(Layers which, int32_t layer, int32_t layers) {
   const int32_t eighth = layers / 8;
-  switch (more) {
-    case More::kNone:
+  switch (which) {
+    case Layers::kNone:
       return false;
-    case More::kAll:
-      return true;
-    case More::kFirstFour:
-      return layer < first;
-    case More::kFirstSixteenth:
+    case Layers::kFirstTwo:
+      return layer < 2;
+    case Layers::kFirstFour:
+      return layer < 4;
+    case Layers::kFirstSixteenth:
       return layer < layers / 16;
-    case More::kFirstEighth:
+    case Layers::kFirstEighth:
       return layer < eighth;
-    case More::kSomeLayers:
+    case Layers::kSome:
       return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
   }
   return false;
@@ -80,23 +116,13 @@ const WeightFormat* fallback_of(const WeightFormat* format) {
 const WeightFormat* wanted(const Mixture& m, std::string_view name, const DecoderConfig& c,
                            bool tied) {
   if (name == "output.weight" || (tied && name == "token_embd.weight")) return m.head;
-  const int32_t layer = layer_of(name);
-  // Few experts' values and many heads of one value are worth more; llama.cpp's file types of two
-  // and three bits say so.
-  const bool grouped = c.heads / std::max(c.kv_heads, 1) >= 4;
-  if (name.ends_with("attn_v.weight")) {
-    if (m.base == F(q2_k) && grouped) return F(q4_k);
-    if ((m.base == F(iq4_nl) || m.base == F(iq4_xs)) && grouped) return F(q5_k);
-    const int32_t first = m.base == F(q3_k) ? 2 : 4;
-    return applies(m.more_v, layer, c.layers, first) ? m.attention_v : m.rest_v;
-  }
-  if (name.find("ffn_down") != std::string_view::npos) {
-    if (m.base == F(iq4_nl) || m.base == F(iq4_xs)) {
-      return layer < c.layers / 8 ? F(q5_k) : m.base;
-    }
-    return applies(m.more_down, layer, c.layers, 4) ? m.down : m.rest_down;
-  }
-  if (name.ends_with("attn_output.weight")) return m.attention_output;
+  const auto choose = [&](const Choice& choice) {
+    if (choice.grouped != nullptr && c.heads / c.kv_heads >= 4) return choice.grouped;
+    return among(choice.layers, layer_of(name), c.layers) ? choice.wider : choice.usual;
+  };
+  if (name.ends_with("attn_v.weight")) return choose(m.attention_v);
+  if (name.find("ffn_down") != std::string_view::npos) return choose(m.down);
+  if (name.ends_with("attn_output.weight")) return choose(m.attention_output);
   return m.base;
 }
 

@@ -12,21 +12,23 @@
 
 namespace wok {
 
-// Which layers' attn_v and ffn_down get a wider format.
-enum class More : uint8_t { kNone, kSomeLayers, kFirstSixteenth, kFirstEighth, kFirstFour, kAll };
+// Layers whose matrices of a kind get a wider format. kSome: the first and the last eighth, and
+// every third one between.
+enum class Layers : uint8_t { kNone, kFirstTwo, kFirstFour, kFirstSixteenth, kFirstEighth, kSome };
+
+struct Choice {
+  const WeightFormat* usual;
+  Layers layers = Layers::kNone;
+  const WeightFormat* wider = nullptr;    // in those layers
+  const WeightFormat* grouped = nullptr;  // where four query heads and more share one of these
+};
 
 struct Mixture {
   const char* name;    // "q4_k_m", as people write it
   uint32_t file_type;  // general.file_type
   const WeightFormat* base;
-  const WeightFormat* head;         // the output matrix, or the embedding where the two are tied
-  const WeightFormat* attention_v;  // in the layers that `more_v` says; base in the others
-  More more_v;
-  const WeightFormat* down;
-  More more_down;
-  const WeightFormat* rest_v;     // attn_v in the other layers
-  const WeightFormat* rest_down;  // ffn_down in the other layers
-  const WeightFormat* attention_output;
+  const WeightFormat* head;  // the output matrix, or the embedding where the two are tied
+  Choice attention_v, down, attention_output;
 };
 
 std::span<const Mixture> mixtures();

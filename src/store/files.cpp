@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "base/file_io.h"
+
 namespace wok::store {
 namespace fs = std::filesystem;
 
@@ -50,12 +52,8 @@ NewFile::~NewFile() {
 }
 
 Status NewFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error("write", path_, errno);
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
+  const int code = write_fully(fd_, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  if (code != 0) return system_error("write", path_, code);
   return Ok{};
 }
 
@@ -63,14 +61,8 @@ Status NewFile::commit(const std::string& target) {
   if (::fsync(fd_) != 0) return system_error("sync", path_, errno);
   if (::close(std::exchange(fd_, -1)) != 0) return system_error("close", path_, errno);
   if (::rename(path_.c_str(), target.c_str()) != 0) return system_error("rename to", target, errno);
-  // The rename itself is on disk only when the folder is.
   const std::string folder = fs::path(target).parent_path().string();
-  const int dir = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0) return system_error("open", folder, errno);
-  const int synced = ::fsync(dir);
-  const int error_number = errno;
-  ::close(dir);
-  if (synced != 0) return system_error("sync", folder, error_number);
+  if (const int code = sync_folder(folder); code != 0) return system_error("sync", folder, code);
   return Ok{};
 }
 

@@ -180,11 +180,6 @@ class TinyWriter {
     if (experts > 1) shape.push_back(experts);
     out_.tensor(name, format->gguf_type, shape, data);
   }
-  static void put_half(uint8_t* at, float v) {
-    const uint16_t bits = float_to_half(v);
-    std::memcpy(at, &bits, 2);
-  }
-
   TinyShape s_;
   std::mt19937 random_;
   GgufWriter out_;

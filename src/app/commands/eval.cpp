@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -22,22 +23,22 @@ struct EvalCommand {
   bool fast_prefill = false, json = false;
 };
 
-struct Loaded {
+// A model's file and text side: all that can be wrong with a pair shows before weights are packed.
+struct Source {
   std::string id;
-  std::unique_ptr<Model> model;
+  std::shared_ptr<const GgufFile> file;
   std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<int32_t> tokens;  // of the text
 };
 
-Result<Loaded> load(const Context& context, const std::string& name, const IsaChoice& isa,
-                    ComputePool& pool) {
+Result<Source> open(const Context& context, const std::string& name, const std::string& text) {
   WOK_TRY(found, find_model(context, name));
-  WOK_TRY(store, context.open_store());
   WOK_TRY(file, GgufFile::open(found.path));
-  const auto shared = std::make_shared<const GgufFile>(std::move(file));
-  WOK_TRY(data, read_tokenizer_data(*shared));
+  WOK_TRY(data, read_tokenizer_data(file));
   WOK_TRY(tokenizer, Tokenizer::create(std::move(data)));
-  WOK_TRY(model, Model::load(shared, *isa.kernels, {store.folder() + "/packs", &pool}));
-  return Loaded{found.id, std::move(model), std::move(tokenizer)};
+  WOK_TRY(tokens, tokenizer->encode(text, true, false));
+  return Source{found.id, std::make_shared<const GgufFile>(std::move(file)), std::move(tokenizer),
+                std::move(tokens)};
 }
 
 Result<Corpus> read_text(const EvalCommand& o) {
@@ -57,31 +58,37 @@ Result<int> evaluate(const Context& context, const EvalCommand& o) {
   }
   WOK_TRY(corpus, read_text(o));
   WOK_TRY(isa, choose_isa(o.isa.empty() ? environment("WOK_ISA") : o.isa));
-  ComputePool pool(o.threads > 0 ? o.threads : usable_cpus());
-  WOK_TRY(model, load(context, o.model, isa, pool));
-  WOK_TRY(tokens, model.tokenizer->encode(corpus.text, true, false));
-  std::unique_ptr<Loaded> against;
+  WOK_TRY(source, open(context, o.model, corpus.text));
+  std::optional<Source> other;
   if (!o.against.empty()) {
-    WOK_TRY(other, load(context, o.against, isa, pool));
-    WOK_TRY(others, other.tokenizer->encode(corpus.text, true, false));
-    if (others != tokens) {
+    WOK_TRY(against, open(context, o.against, corpus.text));
+    if (against.tokens != source.tokens) {
       return invalid(
           fmt::format("'{}' and '{}' cut the text into different tokens, so their "
                       "probabilities cannot be compared; take two models of one family",
-                      model.id, other.id));
+                      source.id, against.id));
     }
-    against = std::make_unique<Loaded>(std::move(other));
+    other = std::move(against);
   }
-  const bench::EvalModel candidate{model.model.get(), kv, o.fast_prefill};
-  const bench::EvalModel reference{against ? against->model.get() : nullptr, &kKvFormat_f16, false};
+  ComputePool pool(o.threads > 0 ? o.threads : usable_cpus());
+  WOK_TRY(store, context.open_store());
+  const ModelOptions loading{.pack_dir = store.folder() + "/packs", .pool = &pool};
+  WOK_TRY(model, Model::load(source.file, *isa.kernels, loading));
+  std::unique_ptr<Model> against;
+  if (other) {
+    WOK_TRY(reference_model, Model::load(other->file, *isa.kernels, loading));
+    against = std::move(reference_model);
+  }
+  const bench::EvalModel candidate{model.get(), kv, o.fast_prefill};
+  const bench::EvalModel reference{against.get(), &kKvFormat_f16, false};
   const bench::EvalOptions options{
       .chunk_tokens = o.chunk_tokens,
       .chunks = o.chunks,
-      .bos_id = model.tokenizer->add_bos() ? model.tokenizer->bos_id() : -1};
+      .bos_id = source.tokenizer->add_bos() ? source.tokenizer->bos_id() : -1};
   const Interrupt interrupt;
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   const auto report =
-      bench::evaluate(candidate, against ? &reference : nullptr, tokens, options, pool,
+      bench::evaluate(candidate, against ? &reference : nullptr, source.tokens, options, pool,
                       [&](int32_t done, int32_t of) {
                         if (terminal)
                           fmt::print(stderr, "\r\x1b[Kchunk {} of {}", std::min(done + 1, of), of);
@@ -90,11 +97,11 @@ Result<int> evaluate(const Context& context, const EvalCommand& o) {
                       });
   if (!report.ok() && report.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
   if (!report.ok()) return report.error();
-  const std::string other = against ? against->id : "";
+  const std::string beside = other ? other->id : "";
   if (o.json) {
-    fmt::print("{}", bench::eval_json(*report, model.id, other, corpus.name));
+    fmt::print("{}", bench::eval_json(*report, source.id, beside, corpus.name));
   } else {
-    fmt::print("{}{}, on {}\n\n{}", model.id, against ? " against " + other : "", corpus.name,
+    fmt::print("{}{}, on {}\n\n{}", source.id, other ? " against " + beside : "", corpus.name,
                bench::eval_table(*report));
   }
   return 0;

@@ -7,13 +7,7 @@ namespace {
 
 Result<DecoderConfig> read_config(const GgufFile& file) {
   WOK_TRY(config, read_baseline(file, "qwen2moe"));
-  WOK_RETURN_IF_ERROR(read_experts(file, "qwen2moe", config));
-  WOK_TRY(shared, file.get_int("qwen2moe.expert_shared_feed_forward_length"));
-  if (shared.value_or(0) < 0 || shared.value_or(0) > (1 << 20)) {
-    return invalid("'" + file.path() +
-                   "': qwen2moe.expert_shared_feed_forward_length is out of range");
-  }
-  config.experts.shared_feed_forward = static_cast<int32_t>(shared.value_or(config.feed_forward));
+  WOK_RETURN_IF_ERROR(read_experts(file, "qwen2moe", config, config.feed_forward));
   config.experts.shared_gate = true;
   config.qkv_bias = true;
   return config;
