@@ -5,16 +5,16 @@
 #include <string>
 
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_file.h"
 #include "text/tokenizer.h"
 
 namespace wok {
 
 // Opens the draft model at `path` for the model at `target_path`, whose tokenizer is `target`.
-// Errors: those of GgufFile::open and read_tokenizer_data; kInvalid names the first token that is
+// Errors: those of ModelFile::open and read_tokenizer_data; kInvalid names the first token that is
 // another in the two vocabularies (one may be longer).
-Result<std::shared_ptr<const GgufFile>> open_draft_file(const std::string& path,
-                                                        const std::string& target_path,
-                                                        const TokenizerData& target);
+Result<std::shared_ptr<const ModelFile>> open_draft_file(const std::string& path,
+                                                         const std::string& target_path,
+                                                         const TokenizerData& target);
 
 }  // namespace wok

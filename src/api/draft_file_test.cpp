@@ -14,13 +14,13 @@ namespace {
 
 class DraftFileTest : public testing::Test {
  protected:
-  Result<std::shared_ptr<const GgufFile>> open(const std::vector<uint8_t>& draft) {
+  Result<std::shared_ptr<const ModelFile>> open(const std::vector<uint8_t>& draft) {
     const std::string path = testing::TempDir() + "draft_file_test.gguf";
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(draft.data()),
                static_cast<std::streamsize>(draft.size()));
     const std::vector<uint8_t> bytes = test::TinyWriter({}, 1).bytes();
-    const auto target = GgufFile::parse(bytes, "target.gguf");
+    const auto target = parse_gguf(bytes, "target.gguf");
     EXPECT_TRUE(target.ok());
     return open_draft_file(path, "target.gguf", *read_tokenizer_data(*target));
   }

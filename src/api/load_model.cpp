@@ -16,7 +16,7 @@
 namespace wok {
 namespace {
 
-Status load_template(const GgufFile& file, ServedModel& served) {
+Status load_template(const ModelFile& file, ServedModel& served) {
   const Tokenizer& tokenizer = *served.tokenizer;
   std::string source = served.info.chat_template;
   if (source.empty()) {
@@ -37,7 +37,7 @@ Status load_template(const GgufFile& file, ServedModel& served) {
 }
 
 // Tokenizer and template.
-Status load_text(const GgufFile& file, TokenizerData data, ServedModel& served) {
+Status load_text(const ModelFile& file, TokenizerData data, ServedModel& served) {
   WOK_TRY(tokenizer, Tokenizer::create(std::move(data)));
   served.tokenizer = std::move(tokenizer);
   if (served.tokenizer->vocab_size() > served.info.vocab) {
@@ -55,8 +55,8 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   if (!options.draft_path.empty() && options.engine.speculation == Speculation::off) {
     return invalid("--draft-model guesses tokens and --speculate off forbids it: leave one out");
   }
-  WOK_TRY(opened, GgufFile::open(path));
-  auto file = std::make_shared<const GgufFile>(std::move(opened));
+  WOK_TRY(opened, ModelFile::open(path));
+  auto file = std::make_shared<const ModelFile>(std::move(opened));
   auto served = std::make_unique<ServedModel>();
   served->id = id;
   served->created_unix_s = std::chrono::duration_cast<std::chrono::seconds>(
@@ -67,7 +67,7 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   // A tokenizer that wok does not know, or a draft model that does not fit, is refused before any
   // weight is packed.
   WOK_TRY(data, read_tokenizer_data(*file));
-  std::shared_ptr<const GgufFile> draft_file;
+  std::shared_ptr<const ModelFile> draft_file;
   if (!options.draft_path.empty()) {
     WOK_TRY(draft, open_draft_file(options.draft_path, path, data));
     draft_file = std::move(draft);

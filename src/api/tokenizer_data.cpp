@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "formats/hf_folder.h"
+#include "text/hf_tokenizer.h"
+
 namespace wok {
 namespace {
 
-Result<int32_t> read_id(const GgufFile& file, const char* key, size_t vocab) {
+Result<int32_t> read_id(const ModelFile& file, const char* key, size_t vocab) {
   WOK_TRY(id, file.get_int(key));
   if (!id) return -1;
   if (*id < 0 || static_cast<size_t>(*id) >= vocab) {
@@ -17,7 +20,20 @@ Result<int32_t> read_id(const GgufFile& file, const char* key, size_t vocab) {
 
 }  // namespace
 
-Result<TokenizerData> read_tokenizer_data(const GgufFile& file) {
+Result<TokenizerData> read_tokenizer_data(const ModelFile& file) {
+  WOK_TRY(hugging_face, file.get_string(kHfTokenizerKey));
+  if (hugging_face) {
+    WOK_TRY(settings, file.get_string(kHfTokenizerConfigKey));
+    WOK_TRY(generation, file.get_string(kHfGenerationConfigKey));
+    Result<TokenizerData> read =
+        read_hf_tokenizer(*hugging_face, settings.value_or(""), generation.value_or(""));
+    if (read.ok()) return read;
+    return Error{read.error().kind, fmt::format("'{}': {}", file.path(), read.error().message)};
+  }
+  if (!file.is_gguf()) {
+    return not_found(
+        fmt::format("'{}' has no tokenizer.json; wok makes none of other files", file.path()));
+  }
   TokenizerData data;
   WOK_TRY(model, file.get_string("tokenizer.ggml.model"));
   WOK_TRY(tokens, file.get_strings("tokenizer.ggml.tokens"));

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_file.h"
 #include "text/tokenizer.h"
 
 namespace wok {
 
 // Errors: kInvalid names the key; a file without a tokenizer says so.
-Result<TokenizerData> read_tokenizer_data(const GgufFile& file);
+Result<TokenizerData> read_tokenizer_data(const ModelFile& file);
 
 }  // namespace wok

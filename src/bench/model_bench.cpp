@@ -112,12 +112,12 @@ class Cost {
  public:
   Cost(const Model& model, const KvFormat& format) : c_(model.config()) {
     const bool tied = model.file().find_tensor("output.weight") == nullptr;
-    for (const GgufTensor& t : model.file().tensors()) {
+    for (const ModelTensor& t : model.file().tensors()) {
       if (t.rows() < 2 || (t.name == "token_embd.weight" && !tied)) continue;
       const bool head = t.name == "output.weight" || t.name == "token_embd.weight";
       const bool expert = t.name.find("_exps.") != std::string_view::npos;
       Work& w = head ? head_ : expert ? experts_ : body_;
-      w.bytes += static_cast<double>(t.data.size());
+      w.bytes += static_cast<double>(t.file_bytes());
       const double ops = 2.0 * static_cast<double>(t.shape[0]) * static_cast<double>(t.rows());
       (t.format->codes != nullptr ? w.integer_ops : w.float_ops) += ops;
     }

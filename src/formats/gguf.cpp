@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <regex>
 
-#include "base/half.h"
 #include "formats/gguf_parser.h"
 
 namespace wok {
@@ -21,54 +19,20 @@ std::optional<std::string> part_name(const std::string& path, int64_t number, in
   return fmt::format("{}-{:05}-of-{:05}.gguf", match[1].str(), number, count);
 }
 
-double float_element(const GgufArray& array, uint64_t i) {
-  if (array.element_type == 6) return load_unaligned<float>(array.bytes.data() + 4 * i);
-  return load_unaligned<double>(array.bytes.data() + 8 * i);
-}
-
-std::optional<int64_t> int_element(const GgufArray& array, uint64_t i) {
-  const uint8_t* p = array.bytes.data();
-  switch (array.element_type) {
-    case 0:
-      return p[i];
-    case 1:
-      return static_cast<int8_t>(p[i]);
-    case 2:
-      return load_unaligned<uint16_t>(p + 2 * i);
-    case 3:
-      return load_unaligned<int16_t>(p + 2 * i);
-    case 4:
-      return load_unaligned<uint32_t>(p + 4 * i);
-    case 5:
-      return load_unaligned<int32_t>(p + 4 * i);
-    case 7:
-      return p[i] != 0;
-    case 10: {
-      const auto value = load_unaligned<uint64_t>(p + 8 * i);
-      if (value > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
-      return static_cast<int64_t>(value);
-    }
-    case 11:
-      return load_unaligned<int64_t>(p + 8 * i);
-    default:
-      return std::nullopt;
-  }
-}
-
 }  // namespace
 
-Result<GgufFile> GgufFile::parse(std::span<const uint8_t> bytes, const std::string& name) {
-  GgufFile file;
+Result<ModelFile> parse_gguf(std::span<const uint8_t> bytes, const std::string& name) {
+  ModelFile file;
   file.path_ = name;
   file.file_bytes_ = bytes.size();
   WOK_RETURN_IF_ERROR(GgufParser(bytes, name).parse(file, true));
   return file;
 }
 
-Result<GgufFile> GgufFile::open(const std::string& path) {
+Result<ModelFile> open_gguf(const std::string& path) {
   WOK_TRY(mapping, MappedFile::open(path));
   auto first = std::make_shared<MappedFile>(std::move(mapping));
-  WOK_TRY(file, parse(first->bytes(), path));
+  WOK_TRY(file, parse_gguf(first->bytes(), path));
   file.mappings_.push_back(std::move(first));
   WOK_TRY(count, file.get_int("split.count"));
   if (!count || *count <= 1) return file;
@@ -113,111 +77,6 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
                                file.tensors_.size(), *total));
   }
   return file;
-}
-
-void GgufFile::release_pages(std::span<const uint8_t> part) const {
-  for (const auto& mapping : mappings_) mapping->release_pages(part);
-}
-
-void GgufFile::release_pages() const {
-  for (const auto& mapping : mappings_) mapping->release_pages(mapping->bytes());
-}
-
-const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
-  const auto it = tensor_index_.find(name);
-  return it == tensor_index_.end() ? nullptr : &tensors_[it->second];
-}
-
-const GgufValue* GgufFile::find(std::string_view key) const {
-  const auto it = values_.find(key);
-  return it == values_.end() ? nullptr : &it->second;
-}
-
-Error GgufFile::wrong_type(std::string_view key, const char* expected) const {
-  return invalid(fmt::format("'{}': key '{}' is not {}", path_, key, expected));
-}
-
-Result<std::optional<int64_t>> GgufFile::get_int(std::string_view key) const {
-  const GgufValue* value = find(key);
-  if (value == nullptr) return std::optional<int64_t>();
-  if (const auto* u = std::get_if<uint64_t>(value)) {
-    if (*u > static_cast<uint64_t>(INT64_MAX)) return wrong_type(key, "a number below 2^63");
-    return std::optional<int64_t>(static_cast<int64_t>(*u));
-  }
-  if (const auto* i = std::get_if<int64_t>(value)) return std::optional<int64_t>(*i);
-  return wrong_type(key, "a whole number");
-}
-
-Result<std::optional<double>> GgufFile::get_float(std::string_view key) const {
-  const GgufValue* value = find(key);
-  if (value == nullptr) return std::optional<double>();
-  if (const auto* d = std::get_if<double>(value)) {
-    if (!std::isfinite(*d)) return wrong_type(key, "a finite number");
-    return std::optional<double>(*d);
-  }
-  return wrong_type(key, "a floating-point number");
-}
-
-Result<std::optional<bool>> GgufFile::get_bool(std::string_view key) const {
-  const GgufValue* value = find(key);
-  if (value == nullptr) return std::optional<bool>();
-  if (const auto* b = std::get_if<bool>(value)) return std::optional<bool>(*b);
-  return wrong_type(key, "a boolean");
-}
-
-Result<std::optional<std::string_view>> GgufFile::get_string(std::string_view key) const {
-  const GgufValue* value = find(key);
-  if (value == nullptr) return std::optional<std::string_view>();
-  if (const auto* s = std::get_if<std::string_view>(value)) {
-    return std::optional<std::string_view>(*s);
-  }
-  return wrong_type(key, "a string");
-}
-
-Result<std::vector<std::string>> GgufFile::get_strings(std::string_view key) const {
-  const GgufValue* value = find(key);
-  if (value == nullptr) return std::vector<std::string>();
-  const auto* array = std::get_if<GgufArray>(value);
-  if (array == nullptr || array->element_type != 8) return wrong_type(key, "an array of strings");
-  std::vector<std::string> out;
-  out.reserve(array->count);
-  const uint8_t* at = array->bytes.data();  // lengths were checked when the file was parsed
-  for (uint64_t i = 0; i < array->count; ++i) {
-    const auto length = load_unaligned<uint64_t>(at);
-    out.emplace_back(reinterpret_cast<const char*>(at + sizeof(length)), length);
-    at += sizeof(length) + length;
-  }
-  return out;
-}
-
-Result<std::vector<float>> GgufFile::get_floats(std::string_view key) const {
-  const GgufValue* value = find(key);
-  if (value == nullptr) return std::vector<float>();
-  const auto* array = std::get_if<GgufArray>(value);
-  if (array == nullptr || (array->element_type != 6 && array->element_type != 12)) {
-    return wrong_type(key, "an array of floating-point numbers");
-  }
-  std::vector<float> out(array->count);
-  for (uint64_t i = 0; i < array->count; ++i) out[i] = static_cast<float>(float_element(*array, i));
-  return out;
-}
-
-Result<std::vector<int64_t>> GgufFile::get_ints(std::string_view key) const {
-  const GgufValue* value = find(key);
-  if (value == nullptr) return std::vector<int64_t>();
-  const auto* array = std::get_if<GgufArray>(value);
-  if (array == nullptr) {
-    WOK_TRY(one, get_int(key));
-    return std::vector<int64_t>{one.value_or(0)};
-  }
-  std::vector<int64_t> out;
-  out.reserve(array->count);
-  for (uint64_t i = 0; i < array->count; ++i) {
-    const std::optional<int64_t> element = int_element(*array, i);
-    if (!element) return wrong_type(key, "an array of whole numbers");
-    out.push_back(*element);
-  }
-  return out;
 }
 
 }  // namespace wok

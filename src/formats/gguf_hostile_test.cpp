@@ -26,7 +26,7 @@ Result<std::string> verdict(std::span<const uint8_t> bytes) {
   const auto copy = std::make_unique<uint8_t[]>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), copy.get());
   const std::span<const uint8_t> exact(copy.get(), bytes.size());
-  WOK_TRY(file, GgufFile::parse(exact, "bad.gguf"));
+  WOK_TRY(file, parse_gguf(exact, "bad.gguf"));
   return test::inconsistency(file, exact);
 }
 
@@ -55,7 +55,7 @@ Tiny tiny() {
   shape.vocab = 100;
   Tiny tiny;
   tiny.bytes = test::TinyWriter(shape, 1).bytes();
-  const auto file = GgufFile::parse(tiny.bytes, "tiny.gguf");
+  const auto file = parse_gguf(tiny.bytes, "tiny.gguf");
   WOK_CHECK(file.ok(), "an undamaged file");
   tiny.header = static_cast<size_t>(file->tensors()[0].data.data() - tiny.bytes.data());
   return tiny;
@@ -153,7 +153,7 @@ TEST(GgufHeader, CountsAreComparedWithTheFilesSize) {
   }
 }
 
-TEST(GgufKeys, LengthsAreComparedWithTheFilesSize) {
+TEST(ModelKeys, LengthsAreComparedWithTheFilesSize) {
   for (const uint64_t length : {uint64_t{5}, uint64_t{1} << 30}) {
     expect_invalid(RawGguf().text_claiming("key", "four", length), "ends inside a string value");
     expect_invalid(RawGguf().array<uint8_t>("key", kU8, {1, 2, 3, 4}, length), "ends inside 'key'");
@@ -171,19 +171,19 @@ TEST(GgufKeys, LengthsAreComparedWithTheFilesSize) {
   expect_invalid(RawGguf().array<uint64_t>("key", kString, {9}), "ends inside a string");
 }
 
-TEST(GgufKeys, UnknownValueTypesAndNestedArrays) {
+TEST(ModelKeys, UnknownValueTypesAndNestedArrays) {
   expect_invalid(RawGguf().scalar("key", 13, uint64_t{0}), "'key' has unknown value type 13");
   expect_invalid(RawGguf().scalar("key", 0xffffffff, uint64_t{0}), "unknown value type 4294967295");
   expect_invalid(RawGguf().array<uint32_t>("key", kArray, {0, 0, 0}), "an array of value type 9");
   expect_invalid(RawGguf().array<uint32_t>("key", 77, {0, 0, 0}), "an array of value type 77");
 }
 
-TEST(GgufKeys, TheSameKeyTwice) {
+TEST(ModelKeys, TheSameKeyTwice) {
   expect_invalid(RawGguf().text("key", "a").text("other", "b").text("key", "c"),
                  "key 'key' is there twice");
 }
 
-TEST(GgufKeys, AlignmentMustBeAPowerOfTwo) {
+TEST(ModelKeys, AlignmentMustBeAPowerOfTwo) {
   for (const uint32_t alignment : {0u, 3u, 24u, (1u << 20) + 1, 1u << 21, 0xffffffffu}) {
     expect_invalid(RawGguf().scalar("general.alignment", kU32, alignment), "not a power of two");
   }
@@ -204,18 +204,18 @@ RawGguf one(const RawTensor& tensor) {
   return raw;
 }
 
-TEST(GgufTensors, NamesHaveAtMost63Bytes) {
+TEST(ModelTensors, NamesHaveAtMost63Bytes) {
   EXPECT_EQ(verdict(one({std::string(63, 'n'), {8}}).bytes()).value(), "");
   expect_invalid(one({std::string(64, 'n'), {8}}), "a tensor's name has length 64");
 }
 
-TEST(GgufTensors, TheSameNameTwice) {
+TEST(ModelTensors, TheSameNameTwice) {
   RawGguf raw = one({"same", {8}});
   raw.tensor({"same", {8}, 0, 32});
   expect_invalid(raw, "tensor 'same' is there twice");
 }
 
-TEST(GgufTensors, Dimensions) {
+TEST(ModelTensors, Dimensions) {
   expect_invalid(one({"t", {}}), "has 0 dimensions");
   expect_invalid(one({"t", {1, 1, 1, 1, 1}}), "has 5 dimensions");
   expect_invalid(one({"t", {0}}), "dimension 0 of size 0");
@@ -224,7 +224,7 @@ TEST(GgufTensors, Dimensions) {
   EXPECT_EQ(verdict(one({"t", {2, 2, 2, 2}}).bytes()).value(), "");
 }
 
-TEST(GgufTensors, SizesThatOverflow) {
+TEST(ModelTensors, SizesThatOverflow) {
   constexpr int64_t kHuge = int64_t{1} << 32;
   expect_invalid(one({"t", {kHuge, kHuge}}), "tensor 't' is too big");
   expect_invalid(one({"t", {2, kHuge, kHuge / 2, 2}}), "tensor 't' is too big");
@@ -238,14 +238,14 @@ TEST(GgufTensors, SizesThatOverflow) {
   expect_invalid(one({"t", {1 << 20, 1 << 20}}), "reaches past the end of the file");
 }
 
-TEST(GgufTensors, RowsAreWholeBlocks) {
+TEST(ModelTensors, RowsAreWholeBlocks) {
   expect_invalid(one({"t", {33}, 2}), "no multiple of Q4_0's block of 32");
   expect_invalid(one({"t", {16, 2}, 8}), "no multiple of Q8_0's block of 32");
   expect_invalid(one({"t", {128, 2}, 12}), "no multiple of Q4_K's block of 256");
   EXPECT_EQ(verdict(one({"t", {256}, 12}).bytes()).value(), "");
 }
 
-TEST(GgufTensors, PlacesAreAlignedAndInOrderWithoutGap) {
+TEST(ModelTensors, PlacesAreAlignedAndInOrderWithoutGap) {
   RawGguf raw = one({"a", {8}});
   expect_invalid(one({"a", {8}, 0, 32}), "tensor 'a' lies at offset 32, expected 0");
   for (const uint64_t offset : {1u, 16u, 33u}) {
@@ -262,7 +262,7 @@ TEST(GgufTensors, PlacesAreAlignedAndInOrderWithoutGap) {
   EXPECT_EQ(verdict(raw.bytes()).value(), "");
 }
 
-TEST(GgufTensors, LieInsideTheFile) {
+TEST(ModelTensors, LieInsideTheFile) {
   EXPECT_EQ(verdict(one({"t", {256}}).bytes()).value(), "");
   expect_invalid(one({"t", {257}}), "tensor 't' reaches past the end of the file");
   expect_invalid(one({"t", {256, 2}}), "tensor 't' reaches past the end of the file");
@@ -274,16 +274,16 @@ TEST(GgufTensors, LieInsideTheFile) {
   }
 }
 
-TEST(GgufTensors, UnknownTypesAreKeptWithoutData) {
+TEST(ModelTensors, UnknownTypesAreKeptWithoutData) {
   for (const uint32_t type : {3u + 1, 15u, 37u, 1000u, 0xffffffffu}) {
     RawGguf raw;
     raw.tensor({"a", {8}}).tensor({"unknown", {100, 3}, type, 32}).tensor({"b", {8}, 0, 512});
     raw.data.assign(544, 1);
     const auto bytes = raw.bytes();
-    const auto file = GgufFile::parse(bytes, "odd.gguf");
+    const auto file = parse_gguf(bytes, "odd.gguf");
     ASSERT_TRUE(file.ok()) << file.error().message;
     EXPECT_EQ(test::inconsistency(*file, bytes), "");
-    const GgufTensor& tensor = *file->find_tensor("unknown");
+    const ModelTensor& tensor = *file->find_tensor("unknown");
     EXPECT_EQ(tensor.type, type);
     EXPECT_EQ(tensor.format, nullptr);
     EXPECT_TRUE(tensor.data.empty());

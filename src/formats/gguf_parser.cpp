@@ -68,8 +68,8 @@ Result<std::string_view> GgufParser::read_string(const char* what, uint64_t limi
   return text;
 }
 
-Result<GgufArray> GgufParser::read_array(const std::string& key) {
-  GgufArray array;
+Result<ModelArray> GgufParser::read_array(const std::string& key) {
+  ModelArray array;
   WOK_TRY(type, read<uint32_t>("an array's type"));
   WOK_TRY(count, read<uint64_t>("an array's length"));
   array.element_type = type;
@@ -93,13 +93,13 @@ Result<GgufArray> GgufParser::read_array(const std::string& key) {
   return array;
 }
 
-Result<GgufValue> GgufParser::read_value(uint32_t type, const std::string& key) {
+Result<ModelValue> GgufParser::read_value(uint32_t type, const std::string& key) {
   const char* what = "a value";
   switch (type) {
-#define WOK_SCALAR(id, T, As)             \
-  case id: {                              \
-    WOK_TRY(v, read<T>(what));            \
-    return GgufValue(static_cast<As>(v)); \
+#define WOK_SCALAR(id, T, As)              \
+  case id: {                               \
+    WOK_TRY(v, read<T>(what));             \
+    return ModelValue(static_cast<As>(v)); \
   }
     WOK_SCALAR(kU8, uint8_t, uint64_t)
     WOK_SCALAR(kI8, int8_t, int64_t)
@@ -114,15 +114,15 @@ Result<GgufValue> GgufParser::read_value(uint32_t type, const std::string& key) 
 #undef WOK_SCALAR
     case kBool: {
       WOK_TRY(v, read<uint8_t>(what));
-      return GgufValue(v != 0);
+      return ModelValue(v != 0);
     }
     case kString: {
       WOK_TRY(text, read_string("a string value", kMaxLength));
-      return GgufValue(text);
+      return ModelValue(text);
     }
     case kArray: {
       WOK_TRY(array, read_array(key));
-      return GgufValue(array);
+      return ModelValue(array);
     }
     default:
       return broken("'{}' has unknown value type {}", key, type);
@@ -151,7 +151,7 @@ Status GgufParser::read_header(uint64_t& tensor_count, uint64_t& value_count) {
   return Ok{};
 }
 
-Status GgufParser::read_tensor_info(GgufTensor& tensor, uint64_t& offset) {
+Status GgufParser::read_tensor_info(ModelTensor& tensor, uint64_t& offset) {
   WOK_TRY(name, read_string("a tensor's name", kMaxNameLength));
   tensor.name = name;
   WOK_TRY(dims, read<uint32_t>("a tensor's dimensions"));
@@ -181,7 +181,7 @@ Status GgufParser::read_tensor_info(GgufTensor& tensor, uint64_t& offset) {
   return Ok{};
 }
 
-Status GgufParser::place_tensors(GgufFile& file, size_t first, std::span<const uint64_t> offsets,
+Status GgufParser::place_tensors(ModelFile& file, size_t first, std::span<const uint64_t> offsets,
                                  uint64_t alignment) {
   const uint64_t data_begin = (at_ + alignment - 1) / alignment * alignment;
   if (data_begin > bytes_.size() && !offsets.empty())
@@ -190,7 +190,7 @@ Status GgufParser::place_tensors(GgufFile& file, size_t first, std::span<const u
   uint64_t expected = 0;
   bool sizes_known = true;  // until a type whose size wok does not know
   for (size_t i = 0; i < offsets.size(); ++i) {
-    GgufTensor& tensor = file.tensors_[first + i];
+    ModelTensor& tensor = file.tensors_[first + i];
     if (offsets[i] % alignment != 0) {
       return broken("tensor '{}' lies at offset {}, not aligned to {}", tensor.name, offsets[i],
                     alignment);
@@ -217,7 +217,7 @@ Status GgufParser::place_tensors(GgufFile& file, size_t first, std::span<const u
   return Ok{};
 }
 
-Status GgufParser::parse(GgufFile& file, bool with_values) {
+Status GgufParser::parse(ModelFile& file, bool with_values) {
   uint64_t tensor_count = 0, value_count = 0;
   WOK_RETURN_IF_ERROR(read_header(tensor_count, value_count));
   uint64_t alignment = 32;
@@ -247,7 +247,7 @@ Status GgufParser::parse(GgufFile& file, bool with_values) {
   offsets.reserve(tensor_count);
   file.tensors_.reserve(first + tensor_count);
   for (uint64_t i = 0; i < tensor_count; ++i) {
-    GgufTensor tensor;
+    ModelTensor tensor;
     uint64_t offset = 0;
     WOK_RETURN_IF_ERROR(read_tensor_info(tensor, offset));
     if (!file.tensor_index_.emplace(tensor.name, file.tensors_.size()).second) {

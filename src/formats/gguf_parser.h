@@ -16,17 +16,17 @@ class GgufParser {
       : bytes_(bytes), name_(std::move(name)) {}
 
   // Fills `file` (appending tensors; values only when `with_values`).
-  Status parse(GgufFile& file, bool with_values);
+  Status parse(ModelFile& file, bool with_values);
 
  private:
   template <class T>
   Result<T> read(const char* what);
   Result<std::string_view> read_string(const char* what, uint64_t limit);
-  Result<GgufValue> read_value(uint32_t type, const std::string& key);
-  Result<GgufArray> read_array(const std::string& key);
+  Result<ModelValue> read_value(uint32_t type, const std::string& key);
+  Result<ModelArray> read_array(const std::string& key);
   Status read_header(uint64_t& tensor_count, uint64_t& value_count);
-  Status read_tensor_info(GgufTensor& tensor, uint64_t& offset);
-  Status place_tensors(GgufFile& file, size_t first, std::span<const uint64_t> offsets,
+  Status read_tensor_info(ModelTensor& tensor, uint64_t& offset);
+  Status place_tensors(ModelFile& file, size_t first, std::span<const uint64_t> offsets,
                        uint64_t alignment);
   template <class... Args>
   Error broken(fmt::format_string<Args...> format, Args&&... args) const {

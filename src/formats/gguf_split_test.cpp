@@ -61,7 +61,7 @@ class GgufSplit : public testing::Test {
     for (int number = 0; number < 3; ++number) write(name(number + 1), part(number));
   }
   static Error refusal(const std::string& path) {
-    const auto file = GgufFile::open(path);
+    const auto file = ModelFile::open(path);
     EXPECT_FALSE(file.ok());
     return file.ok() ? Error{} : file.error();
   }
@@ -71,9 +71,9 @@ class GgufSplit : public testing::Test {
 
 TEST_F(GgufSplit, ThreePartsAreOneModel) {
   write_all();
-  auto opened = GgufFile::open(name(1));
+  auto opened = ModelFile::open(name(1));
   ASSERT_TRUE(opened.ok()) << opened.error().message;
-  const GgufFile file = std::move(opened).value();  // views survive a move
+  const ModelFile file = std::move(opened).value();  // views survive a move
   EXPECT_EQ(file.path(), name(1));
   uint64_t bytes = 0;
   for (int number = 1; number <= 3; ++number) bytes += std::filesystem::file_size(name(number));
@@ -81,7 +81,7 @@ TEST_F(GgufSplit, ThreePartsAreOneModel) {
   EXPECT_EQ(**file.get_string("general.name"), "three parts");
   ASSERT_EQ(file.tensors().size(), 3u);
   for (int number = 0; number < 3; ++number) {
-    const GgufTensor* tensor = file.find_tensor("tensor." + std::to_string(number));
+    const ModelTensor* tensor = file.find_tensor("tensor." + std::to_string(number));
     ASSERT_NE(tensor, nullptr);
     float value = -1;
     std::memcpy(&value, tensor->data.data() + 28, sizeof(value));
@@ -94,7 +94,7 @@ TEST_F(GgufSplit, AFirstPartWithoutTensors) {
   write(name(1), first);
   write(name(2), part(1));
   write(name(3), part(2));
-  const auto file = GgufFile::open(name(1));
+  const auto file = ModelFile::open(name(1));
   ASSERT_TRUE(file.ok()) << file.error().message;
   EXPECT_EQ(file->tensors().size(), 2u);
 }
@@ -102,7 +102,7 @@ TEST_F(GgufSplit, AFirstPartWithoutTensors) {
 TEST_F(GgufSplit, OnePartOfOneNeedsNoName) {
   const std::string path = dir_ + "/whole.gguf";
   write(path, part(0, 1, 1));
-  EXPECT_TRUE(GgufFile::open(path).ok());
+  EXPECT_TRUE(ModelFile::open(path).ok());
 }
 
 TEST_F(GgufSplit, KeysOfLaterPartsDoNotCount) {
@@ -110,7 +110,7 @@ TEST_F(GgufSplit, KeysOfLaterPartsDoNotCount) {
   RawGguf second = part(1);
   second.text("general.name", "another").text("general.author", "someone");
   write(name(2), second);
-  const auto file = GgufFile::open(name(1));
+  const auto file = ModelFile::open(name(1));
   ASSERT_TRUE(file.ok()) << file.error().message;
   EXPECT_EQ(**file->get_string("general.name"), "three parts");
   EXPECT_EQ(*file->get_string("general.author"), std::nullopt);
@@ -202,7 +202,7 @@ TEST_F(GgufSplit, AbsurdCounts) {
     RawGguf raw;
     raw.scalar("split.count", kI32, count);
     write(name(1), raw);
-    EXPECT_TRUE(GgufFile::open(name(1)).ok()) << count;
+    EXPECT_TRUE(ModelFile::open(name(1)).ok()) << count;
   }
   RawGguf raw;
   raw.text("split.count", "3");

@@ -57,10 +57,10 @@ RawGguf every_type() {
   return raw;
 }
 
-GgufFile parse(const std::vector<uint8_t>& bytes) {
-  auto file = GgufFile::parse(bytes, "test.gguf");
+ModelFile parse(const std::vector<uint8_t>& bytes) {
+  auto file = parse_gguf(bytes, "test.gguf");
   EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().message);
-  return file.ok() ? std::move(file).value() : GgufFile();
+  return file.ok() ? std::move(file).value() : ModelFile();
 }
 
 template <class T>
@@ -78,7 +78,7 @@ TEST_P(Gguf, ReadsEveryValueBack) {
   RawGguf raw = every_type();
   raw.version = GetParam();
   const auto bytes = raw.bytes();
-  const GgufFile file = parse(bytes);
+  const ModelFile file = parse(bytes);
   EXPECT_EQ(file.path(), "test.gguf");
   EXPECT_EQ(file.file_bytes(), bytes.size());
   EXPECT_TRUE(file.tensors().empty());
@@ -112,12 +112,12 @@ TEST_P(Gguf, ReadsTensorsBack) {
       .tensor({"four", {2, 3, 1, 2}, 1, 256});  // F16, 24 bytes
   for (int i = 0; i < 280; ++i) raw.data.push_back(static_cast<uint8_t>(i));
   const auto bytes = raw.bytes();
-  const GgufFile file = parse(bytes);
+  const ModelFile file = parse(bytes);
   ASSERT_EQ(file.tensors().size(), 3u);
   EXPECT_EQ(test::inconsistency(file, bytes), "");
   const uint8_t* data = bytes.data() + bytes.size() - 280;
 
-  const GgufTensor& matrix = *file.find_tensor("matrix");
+  const ModelTensor& matrix = *file.find_tensor("matrix");
   EXPECT_STREQ(matrix.format->name, "Q8_0");
   EXPECT_EQ(matrix.dims, 2);
   EXPECT_THAT(matrix.shape, ElementsAre(64, 3, 1, 1));
@@ -125,13 +125,13 @@ TEST_P(Gguf, ReadsTensorsBack) {
   EXPECT_EQ(matrix.data.data(), data);
   EXPECT_EQ(matrix.data.size(), 204u);
 
-  const GgufTensor& vector = *file.find_tensor("vector");
+  const ModelTensor& vector = *file.find_tensor("vector");
   EXPECT_EQ(vector.dims, 1);
   EXPECT_EQ(vector.rows(), 1);
   EXPECT_EQ(vector.data.data(), data + 224);
   EXPECT_EQ(vector.data.size(), 20u);
 
-  const GgufTensor& four = *file.find_tensor("four");
+  const ModelTensor& four = *file.find_tensor("four");
   EXPECT_THAT(four.shape, ElementsAre(2, 3, 1, 2));
   EXPECT_EQ(four.rows(), 6);
   EXPECT_EQ(four.data.data(), data + 256);
@@ -149,7 +149,7 @@ TEST(GgufAlignment, IsWhatTheFileSays) {
         .tensor({"b", {1}, 0, second});
     raw.data.assign(second + 4, 7);
     const auto bytes = raw.bytes();
-    const GgufFile file = parse(bytes);
+    const ModelFile file = parse(bytes);
     ASSERT_EQ(file.tensors().size(), 2u) << alignment;
     EXPECT_EQ(file.tensors()[1].data.data(), bytes.data() + bytes.size() - 4) << alignment;
   }
@@ -157,7 +157,7 @@ TEST(GgufAlignment, IsWhatTheFileSays) {
 
 TEST(GgufGetters, AMissingKeyIsNoError) {
   const auto bytes = every_type().bytes();
-  const GgufFile file = parse(bytes);
+  const ModelFile file = parse(bytes);
   EXPECT_EQ(file.find("absent"), nullptr);
   EXPECT_EQ(*file.get_int("absent"), std::nullopt);
   EXPECT_EQ(*file.get_float("absent"), std::nullopt);
@@ -171,7 +171,7 @@ TEST(GgufGetters, AMissingKeyIsNoError) {
 // Each getter against a key of every type: what it does not read is an error that names the key.
 TEST(GgufGetters, AnotherTypeIsAnErrorThatNamesTheKey) {
   const auto bytes = every_type().bytes();
-  const GgufFile file = parse(bytes);
+  const ModelFile file = parse(bytes);
   const std::vector<std::string> keys = {"u8",    "i8",     "u16",     "i16", "u32", "i32",
                                          "f32",   "yes",    "text",    "u64", "i64", "f64",
                                          "texts", "floats", "doubles", "ints"};
@@ -215,7 +215,7 @@ TEST(GgufGetters, NumbersThatDoNotFitAreRefused) {
       .scalar("infinite", kF64, -std::numeric_limits<double>::infinity())
       .array<uint64_t>("huge list", kU64, {1, uint64_t{1} << 63});
   const auto bytes = raw.bytes();
-  const GgufFile file = parse(bytes);
+  const ModelFile file = parse(bytes);
   EXPECT_THAT(error_of(file.get_int("huge")), HasSubstr("'huge' is not a number below 2^63"));
   EXPECT_THAT(error_of(file.get_ints("huge")), HasSubstr("'huge' is not a number below 2^63"));
   EXPECT_THAT(error_of(file.get_ints("huge list")), HasSubstr("'huge list' is not"));
@@ -235,7 +235,7 @@ TEST(GgufGetters, EveryKindOfWholeNumberFillsAList) {
       .array<uint64_t>("u64s", kU64, {5})
       .array<int64_t>("i64s", kI64, {-5});
   const auto bytes = raw.bytes();
-  const GgufFile file = parse(bytes);
+  const ModelFile file = parse(bytes);
   EXPECT_THAT(*file.get_ints("one"), ElementsAre(-7));
   EXPECT_THAT(*file.get_ints("u8s"), ElementsAre(0, 255));
   EXPECT_THAT(*file.get_ints("i8s"), ElementsAre(-128, 127));
@@ -249,11 +249,11 @@ TEST(GgufGetters, EveryKindOfWholeNumberFillsAList) {
 
 TEST(GgufOpen, SaysWhyAFileCannotBeOpened) {
   const std::string missing = testing::TempDir() + "no_such_model.gguf";
-  const auto file = GgufFile::open(missing);
+  const auto file = ModelFile::open(missing);
   ASSERT_FALSE(file.ok());
   EXPECT_EQ(file.error().kind, ErrorKind::kNotFound);
   EXPECT_THAT(file.error().message, HasSubstr(missing));
-  EXPECT_THAT(error_of(GgufFile::open(testing::TempDir())), HasSubstr("not a regular file"));
+  EXPECT_THAT(error_of(ModelFile::open(testing::TempDir())), HasSubstr("not a regular file"));
 }
 
 }  // namespace

@@ -10,10 +10,12 @@ namespace wok {
 
 class ActivationBuffer {
  public:
-  void reserve(int32_t rows, int32_t cols) {
+  // ordered: some matrix takes the columns in an order of its own.
+  void reserve(int32_t rows, int32_t cols, bool ordered = false) {
     // Columns of an int8 row are padded to whole blocks; float-only matrices may have others.
     const auto padded = static_cast<size_t>((cols + 31) / 32 * 32) * static_cast<size_t>(rows);
     f32_.resize(padded);
+    if (ordered) ordered_.resize(padded);
     q_.resize(padded);
     scale_.resize(padded / 32);
     blocks_.resize(padded / 32);
@@ -28,10 +30,17 @@ class ActivationBuffer {
   const Activations& view() const { return view_; }
   float* row(int32_t r) { return f32_.data() + static_cast<int64_t>(r) * view_.cols; }
 
-  // Fills the int8 form of one row; nothing to do where the columns are no whole blocks.
-  void quantize_row(const KernelTable& kernels, int32_t r) {
+  // Fills the int8 form of one row, for matrices of this column order (null: none); nothing to do
+  // where the columns are no whole blocks.
+  void quantize_row(const KernelTable& kernels, int32_t r, const int32_t* column_order = nullptr) {
     if (kernels.panel_rows == 0 || view_.cols % kBlockColumns != 0) return;
-    quantize_columns(kernels, r, 0, view_.cols, row(r));
+    const float* from = row(r);
+    if (column_order != nullptr) {
+      float* to = ordered_.data() + static_cast<int64_t>(r) * view_.cols;
+      for (int32_t c = 0; c < view_.cols; ++c) to[c] = from[column_order[c]];
+      from = to;
+    }
+    quantize_columns(kernels, r, 0, view_.cols, from);
   }
 
   // The same of columns [column, column + n) of row r, which are at x; column % kGroupColumns == 0.
@@ -49,7 +58,7 @@ class ActivationBuffer {
   }
 
  private:
-  std::vector<float> f32_, scale_;
+  std::vector<float> f32_, ordered_, scale_;
   std::vector<int8_t> q_;
   std::vector<ActivationBlock> blocks_;
   Activations view_;

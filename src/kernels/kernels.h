@@ -16,6 +16,8 @@ namespace wok {
 enum class Family : uint8_t {
   kInt4,       // codes 0..15, f16 scale and min a block
   kInt4Zero,   // the same with the zero point 8 and no min
+  kInt4Group,  // codes 0..15, f16 scale and f16 zero point for 4 blocks
+  kInt4Point,  // the same a block
   kInt4Super,  // 6-bit scale and min a block, f16 factors of both for 8 blocks
   kInt5,       // codes 0..31, likewise
   kInt5Zero,
@@ -34,7 +36,7 @@ enum class Family : uint8_t {
   kBFloat16,
   kFloat32,
 };
-constexpr int kFamilyCount = 18;
+constexpr int kFamilyCount = 20;
 constexpr bool is_integer(Family family) {
   return family != Family::kFloat16 && family != Family::kBFloat16 && family != Family::kFloat32;
 }
@@ -91,6 +93,9 @@ struct Matrix {
   size_t panel_bytes = 0;  // bytes of one panel (of one row when native)
   DequantizeFn dequantize = nullptr;
   const int8_t* codebook = nullptr;  // Table families: 16 values
+  // Column i multiplies input column_order[i]; null: input i. Activations in f32 stay in their own
+  // order, so packed float families have none.
+  const int32_t* column_order = nullptr;
 };
 
 // y[m, r] (+)= sum over c of x[m, c] * W[r, c] for x's rows [row_begin, row_end) and the rows of

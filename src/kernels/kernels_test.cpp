@@ -62,7 +62,7 @@ Matrix random_matrix(Family family, const KernelTable& table, int32_t rows, int3
       PackBlock block{};
       block.scale = std::fabs(normal(random));
       block.second_scale = std::fabs(normal(random));
-      block.min = -0.5f;
+      block.min = family == Family::kInt4Group || family == Family::kInt4Point ? 7.0f : -0.5f;
       for (uint8_t& code : block.half_min_code) code = static_cast<uint8_t>(random() % 16);
       block.scale_code[0] = static_cast<uint8_t>(random() % 64);
       block.scale_code[1] = static_cast<uint8_t>(random());

@@ -18,7 +18,10 @@ struct Layout {
 constexpr Layout layout_of(Family family) {
   switch (family) {
     case Family::kInt4:
+    case Family::kInt4Point:
       return {1, 4, 0, 4};
+    case Family::kInt4Group:
+      return {4, 4, 0, 4};
     case Family::kInt5:
       return {1, 4, 0, 5};
     case Family::kInt4Zero:
@@ -145,6 +148,8 @@ void put_code_words(const uint8_t* code, int vector_bytes, uint8_t* to) {
 void put_factors(Family family, const PackBlock& block, int width, int i, int r, uint8_t* head) {
   switch (family) {
     case Family::kInt4:
+    case Family::kInt4Group:
+    case Family::kInt4Point:
     case Family::kInt5:
       put_half(head + 2 * r, block.scale);
       put_half(head + 2 * width + 2 * r, block.min);
@@ -266,6 +271,9 @@ float unpacked_weight(Family family, const int8_t* codebook, const PackBlock& bl
   switch (family) {
     case Family::kInt4Zero:
       return block.scale * (code - 8);
+    case Family::kInt4Group:
+    case Family::kInt4Point:
+      return block.scale * (code - block.min);
     case Family::kInt5Zero:
       return block.scale * (code - 16);
     case Family::kInt8:
@@ -315,6 +323,8 @@ void pack_blocks(Family family, int32_t width, std::span<const PackBlock> blocks
     WOK_PACK_BLOCKS(kInt5)
     WOK_PACK_BLOCKS(kInt4Zero)
     WOK_PACK_BLOCKS(kInt5Zero)
+    WOK_PACK_BLOCKS(kInt4Group)
+    WOK_PACK_BLOCKS(kInt4Point)
     WOK_PACK_BLOCKS(kInt4Super)
     WOK_PACK_BLOCKS(kInt5Super)
     WOK_PACK_BLOCKS(kInt6Super)

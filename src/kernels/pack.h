@@ -4,6 +4,8 @@
 //   family             S   factors                                               codes of a block
 //   kInt4, kInt5       1   f16 scale[W], f16 min[W]                              4 or 5 vectors
 //   kInt4Zero, 5Zero   2   f16 scale[2][W]; weight = scale * (code - 8 or 16)    4 or 5
+//   kInt4Group         4   f16 scale[W], f16 zero[W]; weight = scale * (code - zero)  4
+//   kInt4Point         1   likewise                                              4
 //   kInt4Super, 5Super 8   f16 d[W], f16 dmin[W], {u8 scale[W], u8 min[W]}[8]    4 or 5
 //   kInt6Super         8   f16 d[W], {i8 scale[W] of columns 0-15, of 16-31}[8],
 //                          padding to a vector                                   6
@@ -39,7 +41,8 @@ namespace wok {
 struct PackBlock {
   uint8_t code[kBlockColumns];  // kInt8: two's complement
   float scale;                  // of the Super families: d
-  float min;                    // of the Super families: dmin; the Zero families have none
+  float min;                    // of the Super families: dmin; the Zero families have none;
+                                // kInt4Group, kInt4Point: the zero point, a whole number
   uint8_t scale_code[2];        // Super families: of the block, or of its halves (then as int8)
   uint8_t min_code;             // kInt4Super, kInt5Super
   uint8_t half_min_code[2];     // kInt2Super

@@ -18,7 +18,9 @@ void matmul(const MatmulArgs& args) {
     for (int32_t m = args.row_begin; m < args.row_end; ++m) {
       const float* x = args.x->f32 + static_cast<int64_t>(m) * w.cols;
       double sum = 0;
-      for (int32_t c = 0; c < w.cols; ++c) sum += static_cast<double>(x[c]) * row[c];
+      for (int32_t c = 0; c < w.cols; ++c) {
+        sum += static_cast<double>(x[w.column_order == nullptr ? c : w.column_order[c]]) * row[c];
+      }
       float& y = args.y[(m - args.y_row) * args.y_stride + (r - args.y_panel)];
       y = static_cast<float>(args.accumulate ? y + sum : sum);
     }

@@ -61,6 +61,9 @@ PackBlock sample_block(Family family, Noise& noise) {
   PackBlock block{};
   block.scale = half(0.01f + 0.01f * noise.value());
   block.min = half(0.1f * noise.value());
+  if (family == Family::kInt4Group || family == Family::kInt4Point) {
+    block.min = static_cast<float>(noise.bits() % 17);
+  }
   for (uint8_t& code : block.scale_code) code = static_cast<uint8_t>(noise.bits() % 64);
   block.min_code = static_cast<uint8_t>(noise.bits() % 64);
   if (family == Family::kInt2Super) {  // 4 bits
@@ -103,8 +106,8 @@ Sample sample_matrix(Family family, int32_t width, Noise& noise) {
     PackBlock run;
     for (int32_t b = 0; b < cols / kBlockColumns; ++b) {
       PackBlock block = sample_block(family, noise);
-      if (run_blocks(family) == 8) {  // d and dmin are the whole run's
-        if (b % 8 == 0) run = block;
+      if (run_blocks(family) >= 4) {  // d and dmin, or scale and zero, are the whole run's
+        if (b % run_blocks(family) == 0) run = block;
         block.scale = run.scale;
         block.min = run.min;
       }

@@ -18,7 +18,7 @@ size_t aligned(size_t bytes) {
 
 bool can_fuse(const KernelTable& kernels, const Activations& x, const GatedLinear& op) {
   return kernels.panel_rows != 0 && x.rows >= kLeastRows && is_integer(op.down->family) &&
-         op.gate->rows % kBlockColumns == 0;
+         op.down->column_order == nullptr && op.gate->rows % kBlockColumns == 0;
 }
 
 class FusedTask {
@@ -95,7 +95,7 @@ void gated_linear(const Compute& compute, const Activations& x, const GatedLinea
   compute.for_rows(x.rows, [&](int32_t r) {
     const int64_t at = int64_t{r} * columns;
     op.activate(op.gate_rows + at, op.up_rows + at, columns, out.row(r));
-    out.quantize_row(*compute.kernels, r);
+    out.quantize_row(*compute.kernels, r, op.down->column_order);
   });
 }
 

@@ -8,7 +8,7 @@ namespace {
 // One whole number of a model's config, required unless `fallback` is given, within bounds.
 class Reader {
  public:
-  Reader(const GgufFile& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
+  Reader(const ModelFile& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
 
   Result<int32_t> count(const char* name, int64_t low, int64_t high, int64_t fallback = -1) {
     const std::string key = prefix_ + name;
@@ -37,12 +37,12 @@ class Reader {
   }
 
  private:
-  const GgufFile& file_;
+  const ModelFile& file_;
   std::string prefix_;
 };
 
 // head_count_kv may be one number or one a layer; wok runs models where all are equal.
-Result<int32_t> read_kv_heads(const GgufFile& file, const std::string& arch, int32_t heads) {
+Result<int32_t> read_kv_heads(const ModelFile& file, const std::string& arch, int32_t heads) {
   const std::string key = arch + ".attention.head_count_kv";
   WOK_TRY(counts, file.get_ints(key));
   if (counts.empty()) return heads;
@@ -59,7 +59,7 @@ Result<int32_t> read_kv_heads(const GgufFile& file, const std::string& arch, int
   return static_cast<int32_t>(counts[0]);
 }
 
-Status read_yarn(const GgufFile& file, const std::string& arch, double factor, DecoderConfig& c) {
+Status read_yarn(const ModelFile& file, const std::string& arch, double factor, DecoderConfig& c) {
   // What files may say otherwise about YaRN, and hardly any does.
   constexpr std::pair<const char*, double> kUsual[] = {
       {"attn_factor", 1},     {"yarn_attn_factor", 1}, {"yarn_ext_factor", 1},
@@ -79,7 +79,7 @@ Status read_yarn(const GgufFile& file, const std::string& arch, double factor, D
   return Ok{};
 }
 
-Status read_rope_scaling(const GgufFile& file, const std::string& arch, DecoderConfig& c) {
+Status read_rope_scaling(const ModelFile& file, const std::string& arch, DecoderConfig& c) {
   WOK_TRY(type, file.get_string(arch + ".rope.scaling.type"));
   WOK_TRY(factor, file.get_float(arch + ".rope.scaling.factor"));
   if (!type || *type == "none") return Ok{};
@@ -106,7 +106,7 @@ std::span<const Architecture* const> architectures() {
   return kAll;
 }
 
-Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arch) {
+Result<DecoderConfig> read_baseline(const ModelFile& file, const std::string& arch) {
   Reader read(file, arch + ".");
   DecoderConfig c;
   WOK_TRY(layers, read.count("block_count", 1, 1024));
@@ -134,7 +134,7 @@ Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arc
                     "equal multiples of 16",
                     file.path(), head_dim, value_dim, rope_dims));
   }
-  const GgufTensor* tokens = file.find_tensor("token_embd.weight");
+  const ModelTensor* tokens = file.find_tensor("token_embd.weight");
   if (tokens == nullptr) {
     return invalid(fmt::format(
         "'{}' has no tensor 'token_embd.weight'; the file is no complete model", file.path()));
@@ -157,7 +157,7 @@ Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arc
   return c;
 }
 
-Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig& c,
+Status read_experts(const ModelFile& file, const std::string& arch, DecoderConfig& c,
                     int32_t shared) {
   Reader read(file, arch + ".");
   WOK_TRY(count, read.count("expert_count", 0, 4096, 0));
@@ -183,7 +183,7 @@ Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig
   return Ok{};
 }
 
-Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
+Result<DecoderConfig> read_decoder_config(const ModelFile& file) {
   WOK_TRY(name, file.get_string("general.architecture"));
   if (!name) {
     return invalid(fmt::format(

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_file.h"
 
 namespace wok {
 
@@ -61,7 +61,7 @@ struct DecoderConfig {
 
 struct Architecture {
   const char* name;  // general.architecture
-  Result<DecoderConfig> (*read_config)(const GgufFile& file);
+  Result<DecoderConfig> (*read_config)(const ModelFile& file);
 };
 
 #define WOK_ARCHITECTURES(X) \
@@ -86,14 +86,20 @@ std::span<const Architecture* const> architectures();
 
 // The config of the file's architecture, every number checked against sane bounds.
 // Errors: kUnsupported names the architecture and those wok has; kInvalid names the key.
-Result<DecoderConfig> read_decoder_config(const GgufFile& file);
+Result<DecoderConfig> read_decoder_config(const ModelFile& file);
 
 // The keys every decoder shares, under "<arch>.": for use by the architectures' readers.
-Result<DecoderConfig> read_baseline(const GgufFile& file, const std::string& arch);
+Result<DecoderConfig> read_baseline(const ModelFile& file, const std::string& arch);
+
+// Of architectures of which GGUF's converter permutes the rows of Q and K, so that rotary pairs are
+// neighbours; other files have them as they were trained.
+inline RopeStyle permuted_rope_style(const ModelFile& file) {
+  return file.is_gguf() ? RopeStyle::kInterleaved : RopeStyle::kHalves;
+}
 
 // The keys of a mixture of experts, for a config of read_baseline; count stays 0 where there are
 // none. shared: the width of an expert that all tokens have, where the file does not say.
-Status read_experts(const GgufFile& file, const std::string& arch, DecoderConfig& config,
+Status read_experts(const ModelFile& file, const std::string& arch, DecoderConfig& config,
                     int32_t shared = 0);
 
 }  // namespace wok

@@ -27,7 +27,7 @@ class Forward {
     for (int32_t i = first; i < end; ++i) {
       const LayerKind kind = c_.kinds.empty() ? LayerKind{} : c_.kinds[i];
       attention_sublayer(w_.layers[i], i, kind);
-      normalize(w_.layers[i].feed_forward_norm);
+      normalize(w_.layers[i].feed_forward_norm, w_.layers[i].gate.column_order);
       if (c_.experts.count > 0) experts_sublayer(w_.layers[i]);
       if (w_.layers[i].gate.rows > 0) feed_forward_sublayer(w_.layers[i]);
     }
@@ -96,8 +96,9 @@ class Forward {
     });
   }
 
-  // input = quantize(rmsnorm(residual)), or of the residual itself.
-  void normalize(const std::vector<float>& weight) {
+  // input = quantize(rmsnorm(residual)), or of the residual itself, for matrices of one column
+  // order.
+  void normalize(const std::vector<float>& weight, const int32_t* column_order) {
     const ProfileScope scope = timed("norm + quantize");
     compute_.for_rows(tokens_, [&](int32_t t) {
       if (c_.pre_norms) {
@@ -106,7 +107,7 @@ class Forward {
       } else {
         std::copy_n(residual(t), c_.embedding, s_.input.row(t));
       }
-      s_.input.quantize_row(*compute_.kernels, t);
+      s_.input.quantize_row(*compute_.kernels, t, column_order);
     });
   }
 
@@ -173,7 +174,7 @@ class Forward {
   }
 
   void attention_sublayer(const LayerWeights& layer, int32_t index, const LayerKind& kind) {
-    normalize(layer.attention_norm);
+    normalize(layer.attention_norm, layer.q.column_order);
     {
       const ProfileScope scope = timed("q k v", tokens_, {&layer.q, &layer.k, &layer.v});
       linear(compute_, s_.input.view(),
@@ -190,8 +191,9 @@ class Forward {
       const ProfileScope scope = timed_attention(kind.window);
       s_.attention.run(compute_, batch_, memory_, index, kind.window, s_.q.data(),
                        s_.attended.row(0));
-      compute_.for_rows(tokens_,
-                        [&](int32_t t) { s_.attended.quantize_row(*compute_.kernels, t); });
+      compute_.for_rows(tokens_, [&](int32_t t) {
+        s_.attended.quantize_row(*compute_.kernels, t, layer.o.column_order);
+      });
     }
     add_to_residual("attention out", layer.o, s_.attended.view(), layer.post_attention_norm);
   }
@@ -282,7 +284,7 @@ class Forward {
     compute_.for_rows(rows, [&](int32_t i) {
       compute_.kernels->rmsnorm(residual(batch_.logit_rows[i]), w_.output_norm.data(),
                                 c_.norm_epsilon, c_.embedding, s_.input.row(i));
-      s_.input.quantize_row(*compute_.kernels, i);
+      s_.input.quantize_row(*compute_.kernels, i, w_.output.column_order);
     });
     linear(compute_, s_.input.view(), std::array{Linear{&w_.output, s_.logits.data()}});
     if (c_.logit_scale == 1) return;

@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <map>
 
-#include "formats/gguf.h"
+#include "formats/model_file.h"
 #include "kv/page_memory.h"
 #include "models/architecture.h"
 #include "models/read_info.h"
 
 namespace wok {
 
-Result<ModelInfo> read_model_info(const GgufFile& file) {
+Result<ModelInfo> read_model_info(const ModelFile& file) {
   WOK_TRY(config, read_decoder_config(file));
   ModelInfo info;
   WOK_TRY(architecture, file.get_string("general.architecture"));
@@ -30,10 +30,10 @@ Result<ModelInfo> read_model_info(const GgufFile& file) {
   info.context_tokens = config.context_tokens;
   info.file_bytes = file.file_bytes();
   std::map<std::string, int> types;
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const ModelTensor& tensor : file.tensors()) {
     info.parameters +=
         static_cast<uint64_t>(tensor.shape[0]) * static_cast<uint64_t>(tensor.rows());
-    ++types[gguf_type_name(tensor.type)];
+    ++types[tensor.format != nullptr ? tensor.format->name : gguf_type_name(tensor.type)];
   }
   info.tensor_types.assign(types.begin(), types.end());
   std::stable_sort(info.tensor_types.begin(), info.tensor_types.end(),
@@ -44,7 +44,7 @@ Result<ModelInfo> read_model_info(const GgufFile& file) {
 }
 
 Result<ModelInfo> read_model_info(const std::string& path) {
-  WOK_TRY(file, GgufFile::open(path));
+  WOK_TRY(file, ModelFile::open(path));
   return read_model_info(file);
 }
 

@@ -18,10 +18,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 Status load(const std::vector<uint8_t>& bytes) {
-  WOK_TRY(file, GgufFile::parse(bytes, "bad.gguf"));
+  WOK_TRY(file, parse_gguf(bytes, "bad.gguf"));
   ComputePool pool(1);
-  WOK_TRY(model, Model::load(std::make_shared<const GgufFile>(std::move(file)), reference_kernels(),
-                             {"", &pool}));
+  WOK_TRY(model, Model::load(std::make_shared<const ModelFile>(std::move(file)),
+                             reference_kernels(), {"", &pool}));
   return Ok{};
 }
 
@@ -338,7 +338,7 @@ TEST(Load, FlippedHeaderBits) {
   shape.layers = 1;
   shape.type = "Q8_0";
   const std::vector<uint8_t> whole = EditedModel(shape).bytes();
-  const auto file = GgufFile::parse(whole, "tiny.gguf");
+  const auto file = parse_gguf(whole, "tiny.gguf");
   const auto header = static_cast<size_t>(file->tensors()[0].data.data() - whole.data());
   std::mt19937 random(3);
   int loaded = 0, refused = 0;
@@ -346,7 +346,7 @@ TEST(Load, FlippedHeaderBits) {
     std::vector<uint8_t> bytes = whole;
     bytes[at] ^= static_cast<uint8_t>(1 << random() % 8);
     ++(load(bytes).ok() ? loaded : refused);
-    const auto damaged = GgufFile::parse(bytes, "bad.gguf");
+    const auto damaged = parse_gguf(bytes, "bad.gguf");
     if (!damaged.ok()) continue;
     const auto info = read_model_info(*damaged);
     if (info.ok()) {

@@ -26,7 +26,7 @@ Status Model::pack(const ModelOptions& options, const std::vector<MatrixPlace>& 
   std::vector<Piece> pieces;
   size_t total = 0;
   for (size_t i = 0; i < places.size(); ++i) {
-    const GgufTensor& t = *places[i].tensor;
+    const ModelTensor& t = *places[i].tensor;
     const auto rows = static_cast<int32_t>(t.rows());
     offsets.push_back(total);
     total = aligned(
@@ -40,13 +40,16 @@ Status Model::pack(const ModelOptions& options, const std::vector<MatrixPlace>& 
     auto fill = [&](uint8_t* memory) {
       options.pool->run(static_cast<int32_t>(pieces.size()), [&](int32_t i, int32_t) {
         const Piece& piece = pieces[i];
-        const GgufTensor& t = *places[piece.place].tensor;
+        const ModelTensor& t = *places[piece.place].tensor;
         const auto rows = static_cast<int32_t>(t.rows());
-        pack_panels(*t.format, *kernels_, rows, static_cast<int32_t>(t.shape[0]), t.data.data(),
-                    piece.panel_begin, piece.panel_end, memory + offsets[piece.place]);
-        const auto row_bytes = static_cast<size_t>(t.format->row_bytes(t.shape[0]));
         const int32_t begin = piece.panel_begin * kernels_->panel_rows;
         const int32_t end = std::min(rows, piece.panel_end * kernels_->panel_rows);
+        std::vector<uint8_t> buffer;
+        pack_panels(*t.format, *kernels_, rows, static_cast<int32_t>(t.shape[0]),
+                    t.read_rows(begin, end - begin, buffer), piece.panel_begin, piece.panel_end,
+                    memory + offsets[piece.place]);
+        if (t.source != nullptr) return;
+        const auto row_bytes = static_cast<size_t>(t.format->row_bytes(t.shape[0]));
         file_->release_pages(t.data.subspan(begin * row_bytes, (end - begin) * row_bytes));
       });
     };
@@ -57,15 +60,24 @@ Status Model::pack(const ModelOptions& options, const std::vector<MatrixPlace>& 
     log::debug("weights: {} MiB, {}", total >> 20, packed_.from_file() ? "mapped" : "packed");
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    const GgufTensor& t = *places[i].tensor;
+    const ModelTensor& t = *places[i].tensor;
+    const uint8_t* rows = t.data.data();
+    if (t.source != nullptr && total == 0) {
+      made_.emplace_back();
+      rows = t.read_rows(0, t.rows(), made_.back());
+    }
     *places[i].matrix = make_matrix(*t.format, *kernels_, static_cast<int32_t>(t.rows()),
-                                    static_cast<int32_t>(t.shape[0]), t.data.data(),
+                                    static_cast<int32_t>(t.shape[0]), rows,
                                     total > 0 ? packed_.data() + offsets[i] : nullptr);
+    if (t.source != nullptr && !t.source->column_order().empty()) {
+      places[i].matrix->column_order = t.source->column_order().data();
+      weights_.ordered = true;
+    }
   }
   return Ok{};
 }
 
-Result<std::unique_ptr<Model>> Model::load(std::shared_ptr<const GgufFile> file,
+Result<std::unique_ptr<Model>> Model::load(std::shared_ptr<const ModelFile> file,
                                            const KernelTable& kernels,
                                            const ModelOptions& options) {
   WOK_CHECK(options.pool != nullptr, "loading packs on a pool");

@@ -8,7 +8,7 @@
 
 #include "base/lazy_vector.h"
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_file.h"
 #include "kv/page_memory.h"
 #include "layers/attention.h"
 #include "layers/batch.h"
@@ -63,14 +63,14 @@ class Model {
  public:
   // `file` is kept: embedding rows (and, for the reference table, all weights) are read from it.
   // Errors: an incomplete or unsupported model; those of PackMemory::open.
-  static Result<std::unique_ptr<Model>> load(std::shared_ptr<const GgufFile> file,
+  static Result<std::unique_ptr<Model>> load(std::shared_ptr<const ModelFile> file,
                                              const KernelTable& kernels,
                                              const ModelOptions& options);
 
   const DecoderConfig& config() const { return config_; }
   const KernelTable& kernels() const { return *kernels_; }
   const DecoderWeights& weights() const { return weights_; }
-  const GgufFile& file() const { return *file_; }
+  const ModelFile& file() const { return *file_; }
   const PackMemory& packed() const { return packed_; }  // empty where the table reads the file
   KvShape kv_shape(const KvFormat& format) const {
     return {config_.layers, config_.kv_heads, config_.head_dim, &format};
@@ -89,11 +89,12 @@ class Model {
   Model() = default;
   Status pack(const ModelOptions& options, const std::vector<MatrixPlace>& places);
 
-  std::shared_ptr<const GgufFile> file_;
+  std::shared_ptr<const ModelFile> file_;
   const KernelTable* kernels_ = nullptr;
   DecoderConfig config_;
   DecoderWeights weights_;
   PackMemory packed_;
+  std::vector<std::vector<uint8_t>> made_;  // rows of sources, where the table reads rows
 };
 
 }  // namespace wok

@@ -362,8 +362,8 @@ TEST_F(PackFile, ALoadedModelSaysTheSameFromItsPack) {
   const auto bytes = test::TinyWriter({}, 1).bytes(), other = test::TinyWriter({}, 2).bytes();
   ComputePool pool(2);
   const auto load = [&](const std::vector<uint8_t>& of) {
-    auto file = GgufFile::parse(of, "tiny.gguf");
-    auto model = Model::load(std::make_shared<const GgufFile>(std::move(file).value()),
+    auto file = parse_gguf(of, "tiny.gguf");
+    auto model = Model::load(std::make_shared<const ModelFile>(std::move(file).value()),
                              *isa->kernels, {.pack_dir = dir_, .pool = &pool});
     EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
     return logits_of(*model.value(), pool);

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <string_view>
 
@@ -18,17 +19,18 @@ constexpr size_t kDigestDigits = 64;
 class Fingerprint {
  public:
   void add(const void* data, size_t size) { seen_.append(static_cast<const char*>(data), size); }
-  void add_shape(const GgufTensor& tensor) {
+  void add_shape(const ModelTensor& tensor) {
     add(tensor.name.data(), tensor.name.size());
     add(tensor.shape, sizeof(tensor.shape));
     add(&tensor.type, sizeof(tensor.type));
+    add(tensor.format->name, std::strlen(tensor.format->name));
   }
   // Start, middle and end of the data.
-  void add_samples(const GgufTensor& tensor) {
-    const size_t sample = std::min<size_t>(tensor.data.size(), 64);
-    for (const size_t at :
-         {size_t{0}, (tensor.data.size() - sample) / 2, tensor.data.size() - sample}) {
-      add(tensor.data.data() + at, sample);
+  void add_samples(const ModelTensor& tensor) {
+    const std::span<const uint8_t> data = tensor.source == nullptr ? tensor.data : tensor.identity;
+    const size_t sample = std::min<size_t>(data.size(), 64);
+    for (const size_t at : {size_t{0}, (data.size() - sample) / 2, data.size() - sample}) {
+      add(data.data() + at, sample);
     }
   }
   std::string hex() const {
@@ -41,7 +43,7 @@ class Fingerprint {
 };
 
 // The content's hash that the store named the file by; "" for a file of somebody else.
-std::string digest_of(const GgufFile& file) {
+std::string digest_of(const ModelFile& file) {
   const std::string name = std::filesystem::path(file.path()).filename().string();
   const bool stored =
       name.starts_with(kStorePrefix) && name.size() == kStorePrefix.size() + kDigestDigits &&
@@ -51,7 +53,7 @@ std::string digest_of(const GgufFile& file) {
 
 }  // namespace
 
-std::string packed_model_id(const GgufFile& file, const std::vector<MatrixPlace>& places) {
+std::string packed_model_id(const ModelFile& file, const std::vector<MatrixPlace>& places) {
   Fingerprint print;
   const uint64_t size = file.file_bytes();
   print.add(&size, sizeof(size));
@@ -69,7 +71,7 @@ std::string packed_model_id(const GgufFile& file, const std::vector<MatrixPlace>
   return print.hex();
 }
 
-Result<std::string> packed_model_id(const GgufFile& file) {
+Result<std::string> packed_model_id(const ModelFile& file) {
   WOK_TRY(config, read_decoder_config(file));
   DecoderWeights weights;
   WOK_TRY(places, collect_weights(file, config, weights));

@@ -8,10 +8,10 @@
 
 namespace wok {
 
-class GgufFile;
+class ModelFile;
 
-// Reads metadata only. Errors as GgufFile::open, and kUnsupported for an architecture wok lacks.
-Result<ModelInfo> read_model_info(const GgufFile& file);
+// Reads metadata only. Errors as ModelFile::open, and kUnsupported for an architecture wok lacks.
+Result<ModelInfo> read_model_info(const ModelFile& file);
 Result<ModelInfo> read_model_info(const std::string& path);
 
 }  // namespace wok

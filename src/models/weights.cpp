@@ -7,11 +7,11 @@ namespace {
 
 class Collector {
  public:
-  Collector(const GgufFile& file, std::vector<MatrixPlace>& places)
+  Collector(const ModelFile& file, std::vector<MatrixPlace>& places)
       : file_(file), places_(places) {}
 
-  Result<const GgufTensor*> find(const std::string& name, int64_t cols, int64_t rows) {
-    const GgufTensor* tensor = file_.find_tensor(name);
+  Result<const ModelTensor*> find(const std::string& name, int64_t cols, int64_t rows) {
+    const ModelTensor* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
       return invalid(fmt::format("'{}' has no tensor '{}'; the file is no complete model",
                                  file_.path(), name));
@@ -40,12 +40,13 @@ class Collector {
   Status vector(const std::string& name, int64_t n, std::vector<float>& out) {
     WOK_TRY(tensor, find(name, n, 1));
     out.resize(n);
-    tensor->format->dequantize(tensor->data.data(), out.data(), n);
+    std::vector<uint8_t> buffer;
+    tensor->format->dequantize(tensor->read_rows(0, 1, buffer), out.data(), n);
     return Ok{};
   }
 
  private:
-  const GgufFile& file_;
+  const ModelFile& file_;
   std::vector<MatrixPlace>& places_;
 };
 
@@ -108,8 +109,8 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
 }
 
 // Tensors no part of the decoder reads mean that it would compute something else than the model.
-Status check_all_used(const GgufFile& file, const DecoderConfig& c) {
-  for (const GgufTensor& tensor : file.tensors()) {
+Status check_all_used(const ModelFile& file, const DecoderConfig& c) {
+  for (const ModelTensor& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
     const bool added =
         c.qkv_bias && (name.ends_with("attn_q.bias") || name.ends_with("attn_k.bias") ||
@@ -128,12 +129,16 @@ Status check_all_used(const GgufFile& file, const DecoderConfig& c) {
 
 }  // namespace
 
-Result<std::vector<MatrixPlace>> collect_weights(const GgufFile& file, const DecoderConfig& config,
+Result<std::vector<MatrixPlace>> collect_weights(const ModelFile& file, const DecoderConfig& config,
                                                  DecoderWeights& weights) {
   std::vector<MatrixPlace> places;
   Collector from(file, places);
   WOK_RETURN_IF_ERROR(check_all_used(file, config));
   WOK_TRY(embedding, from.find("token_embd.weight", config.embedding, config.vocab));
+  if (embedding->source != nullptr) {
+    return unsupported(fmt::format(
+        "'{}' has a quantized embedding, which wok does not look rows up in", file.path()));
+  }
   weights.embedding = embedding;
   weights.layers.resize(config.layers);
   for (int32_t i = 0; i < config.layers; ++i) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "formats/gguf.h"
+#include "formats/model_file.h"
 #include "kernels/kernels.h"
 #include "models/architecture.h"
 
@@ -26,22 +26,23 @@ struct LayerWeights {
 };
 
 struct DecoderWeights {
-  const GgufTensor* embedding = nullptr;  // rows are dequantized as tokens need them
+  const ModelTensor* embedding = nullptr;  // rows are dequantized as tokens need them
   std::vector<LayerWeights> layers;
   std::vector<float> output_norm;
   Matrix output;
   std::vector<float> rope_factors;  // divisors of the RoPE frequencies (Llama 3), or empty
+  bool ordered = false;             // some matrix has a column order
 };
 
 // A tensor of the file and where its matrix goes; made by collect_weights, filled by packing.
 struct MatrixPlace {
-  const GgufTensor* tensor;
+  const ModelTensor* tensor;
   Matrix* matrix;
 };
 
 // Finds and checks every tensor the config demands. Errors: kInvalid names a missing tensor or one
 // of the wrong shape; kUnsupported a type wok does not read.
-Result<std::vector<MatrixPlace>> collect_weights(const GgufFile& file, const DecoderConfig& config,
+Result<std::vector<MatrixPlace>> collect_weights(const ModelFile& file, const DecoderConfig& config,
                                                  DecoderWeights& weights);
 
 }  // namespace wok

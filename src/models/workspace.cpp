@@ -33,9 +33,9 @@ Workspace::Workspace(const DecoderConfig& c, const DecoderWeights& weights, int3
   v.resize(n * kv_width);
   gate.resize(n * feed_forward);
   up.resize(n * feed_forward);
-  input.reserve(std::max(tokens, logit_rows), c.embedding);
-  attended.reserve(tokens, q_width);
-  gated.reserve(tokens, feed_forward);
+  input.reserve(std::max(tokens, logit_rows), c.embedding, weights.ordered);
+  attended.reserve(tokens, q_width, weights.ordered);
+  gated.reserve(tokens, feed_forward, weights.ordered);
   if (x.count > 0) {
     const int32_t rows = tokens * x.used;
     routing.reserve({x.count, x.used, x.normalize}, tokens);

@@ -21,7 +21,7 @@ void pack_panels(const WeightFormat& format, const KernelTable& table, int32_t r
   const int32_t parts = format.block / kBlockColumns;
   PackBlock blocks[kStretch] = {};
   for (int32_t r = panel_begin * width; r < std::min(rows, panel_end * width); ++r) {
-    const uint8_t* row = rows_data + r * row_bytes;
+    const uint8_t* row = rows_data + (r - panel_begin * width) * row_bytes;
     uint8_t* panel = packed + r / width * panel_bytes;
     if (format.codes == nullptr) {
       pack_float_row(format.family, width, row, cols, r % width, panel);

@@ -12,8 +12,9 @@ namespace wok {
 size_t packed_matrix_bytes(const WeightFormat& format, const KernelTable& table, int32_t rows,
                            int32_t cols);
 
-// Packs the rows of panels [panel_begin, panel_end) from `rows_data` (row-major, the file's blocks)
-// into `packed`, which is zeroed. Different panels may be packed by different threads.
+// Packs the rows of panels [panel_begin, panel_end) from `rows_data` (row-major, the file's blocks;
+// it begins with panel_begin's first row) into `packed`, the zeroed whole. Different panels may be
+// packed by different threads.
 void pack_panels(const WeightFormat& format, const KernelTable& table, int32_t rows, int32_t cols,
                  const uint8_t* rows_data, int32_t panel_begin, int32_t panel_end, uint8_t* packed);
 

@@ -139,7 +139,7 @@ const Mixture* find_mixture(std::string_view name) {
   return nullptr;
 }
 
-TensorPlan plan_tensor(const Mixture& mixture, const GgufTensor& tensor,
+TensorPlan plan_tensor(const Mixture& mixture, const ModelTensor& tensor,
                        const DecoderConfig& config, bool tied) {
   const std::string_view name = tensor.name;
   const bool matrix = tensor.dims > 1 && name.ends_with(".weight") &&

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/gguf.h"
+#include "formats/model_file.h"
 #include "models/architecture.h"
 
 namespace wok {
@@ -41,7 +41,7 @@ struct TensorPlan {
 };
 
 // Vectors, norms, routers and what has no ".weight" keep their format.
-TensorPlan plan_tensor(const Mixture& mixture, const GgufTensor& tensor,
+TensorPlan plan_tensor(const Mixture& mixture, const ModelTensor& tensor,
                        const DecoderConfig& config, bool tied);
 
 }  // namespace wok

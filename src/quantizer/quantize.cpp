@@ -23,7 +23,8 @@ bool is_exact(const WeightFormat& format) {
 
 class Quantizer {
  public:
-  Quantizer(const GgufFile& file, const std::string& out, const Mixture& mixture, ComputePool& pool)
+  Quantizer(const ModelFile& file, const std::string& out, const Mixture& mixture,
+            ComputePool& pool)
       : file_(file), mixture_(mixture), pool_(pool), writer_(out) {}
 
   Result<QuantizeReport> run(const std::function<bool(uint64_t, uint64_t)>& progress) {
@@ -32,7 +33,7 @@ class Quantizer {
     WOK_RETURN_IF_ERROR(writer_.begin());
     uint64_t done = 0;
     for (size_t i = 0; i < plans_.size(); ++i) {
-      const GgufTensor& tensor = file_.tensors()[i];
+      const ModelTensor& tensor = file_.tensors()[i];
       if (plans_[i].kept) {
         WOK_RETURN_IF_ERROR(writer_.write(tensor.data));
       } else {
@@ -53,9 +54,13 @@ class Quantizer {
 
  private:
   Status plan() {
+    if (!file_.is_gguf()) {
+      return unsupported(
+          fmt::format("'{}' is a Hugging Face folder; wok quantizes GGUF files", file_.path()));
+    }
     WOK_TRY(config, read_decoder_config(file_));
     const bool tied = file_.find_tensor("output.weight") == nullptr;
-    for (const GgufKey& key : file_.keys()) {
+    for (const ModelKey& key : file_.keys()) {
       if (key.name == "general.file_type" || key.name == "general.quantization_version" ||
           key.name == "general.alignment" || key.name.starts_with("split.")) {
         continue;
@@ -65,7 +70,7 @@ class Quantizer {
     writer_.key_u32("general.file_type", mixture_.file_type);
     writer_.key_u32("general.quantization_version", kQuantizationVersion);
     double bits = 0, weights = 0;
-    for (const GgufTensor& tensor : file_.tensors()) {
+    for (const ModelTensor& tensor : file_.tensors()) {
       if (tensor.format == nullptr) {
         return unsupported(fmt::format("'{}': tensor '{}' is of type {}, which wok does not read",
                                        file_.path(), tensor.name, gguf_type_name(tensor.type)));
@@ -94,7 +99,7 @@ class Quantizer {
     return Ok{};
   }
 
-  Status convert(const GgufTensor& tensor, QuantizedTensor& entry,
+  Status convert(const ModelTensor& tensor, QuantizedTensor& entry,
                  const std::function<bool(uint64_t)>& progress) {
     const WeightFormat& from = *tensor.format;
     const WeightFormat& to = *entry.to;
@@ -148,7 +153,7 @@ class Quantizer {
     return Ok{};
   }
 
-  const GgufFile& file_;
+  const ModelFile& file_;
   const Mixture& mixture_;
   ComputePool& pool_;
   GgufFileWriter writer_;
@@ -159,7 +164,7 @@ class Quantizer {
 }  // namespace
 
 Result<QuantizeReport> quantize_file(
-    const GgufFile& file, const std::string& out, const Mixture& mixture, ComputePool& pool,
+    const ModelFile& file, const std::string& out, const Mixture& mixture, ComputePool& pool,
     const std::function<bool(uint64_t done, uint64_t of)>& progress) {
   std::error_code error;
   if (std::filesystem::equivalent(file.path(), out, error)) {

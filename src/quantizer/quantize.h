@@ -34,7 +34,7 @@ struct QuantizeReport {
 // those of reading and writing; kCancelled when `progress`, told how many bytes of the source are
 // done of how many, says false.
 Result<QuantizeReport> quantize_file(
-    const GgufFile& file, const std::string& out, const Mixture& mixture, ComputePool& pool,
+    const ModelFile& file, const std::string& out, const Mixture& mixture, ComputePool& pool,
     const std::function<bool(uint64_t done, uint64_t of)>& progress);
 
 }  // namespace wok

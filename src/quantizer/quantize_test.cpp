@@ -32,7 +32,7 @@ class Quantize : public testing::Test {
   }
   std::string path(const char* name) const { return (folder_ / name).string(); }
   Result<QuantizeReport> run(const std::vector<uint8_t>& bytes, const char* method) {
-    const auto file = GgufFile::parse(bytes, "source.gguf");
+    const auto file = parse_gguf(bytes, "source.gguf");
     EXPECT_TRUE(file.ok());
     ComputePool pool(2);
     return quantize_file(*file, path("out.gguf"), *find_mixture(method), pool,
@@ -50,17 +50,18 @@ TEST_F(Quantize, WritesAModelThatLoadsWithAllThatItSaidOfItself) {
     ASSERT_TRUE(report.ok()) << report.error().message;
     EXPECT_FALSE(report->was_quantized);
     EXPECT_LT(report->bytes_after, report->bytes_before / 4);
-    const auto before = GgufFile::parse(source, "source.gguf");
-    const auto after = GgufFile::open(path("out.gguf"));
+    const auto before = parse_gguf(source, "source.gguf");
+    const auto after = ModelFile::open(path("out.gguf"));
     ASSERT_TRUE(after.ok()) << after.error().message;
     ASSERT_EQ(after->tensors().size(), before->tensors().size());
     EXPECT_EQ(**after->get_int("general.file_type"), 15);
     EXPECT_EQ(*after->get_strings("tokenizer.ggml.tokens"),
               *before->get_strings("tokenizer.ggml.tokens"));
-    for (const GgufKey& key : before->keys()) EXPECT_NE(after->find(key.name), nullptr) << key.name;
+    for (const ModelKey& key : before->keys())
+      EXPECT_NE(after->find(key.name), nullptr) << key.name;
     for (size_t i = 0; i < after->tensors().size(); ++i) {
-      const GgufTensor& from = before->tensors()[i];
-      const GgufTensor& to = after->tensors()[i];
+      const ModelTensor& from = before->tensors()[i];
+      const ModelTensor& to = after->tensors()[i];
       EXPECT_EQ(from.name, to.name);
       EXPECT_EQ(std::vector<int64_t>(from.shape, from.shape + 4),
                 std::vector<int64_t>(to.shape, to.shape + 4));
@@ -77,16 +78,16 @@ TEST_F(Quantize, WritesAModelThatLoadsWithAllThatItSaidOfItself) {
       }
     }
     ComputePool pool(1);
-    const auto model =
-        Model::load(std::make_shared<const GgufFile>(std::move(*GgufFile::open(path("out.gguf")))),
-                    reference_kernels(), {"", &pool});
+    const auto model = Model::load(
+        std::make_shared<const ModelFile>(std::move(*ModelFile::open(path("out.gguf")))),
+        reference_kernels(), {"", &pool});
     EXPECT_TRUE(model.ok()) << model.error().message;
   }
 }
 
 TEST_F(Quantize, ThreadsDoNotChangeAByte) {
   const std::vector<uint8_t> source = test::TinyWriter(shape_of("llama"), 1).bytes();
-  const auto file = GgufFile::parse(source, "source.gguf");
+  const auto file = parse_gguf(source, "source.gguf");
   std::string first;
   for (const int32_t threads : {1, 3}) {
     ComputePool pool(threads);
@@ -112,7 +113,7 @@ TEST_F(Quantize, LeavesNothingHalfWritten) {
   EXPECT_TRUE(nothing_left());
 
   const std::vector<uint8_t> source = test::TinyWriter(shape_of("llama"), 1).bytes();
-  const auto file = GgufFile::parse(source, "source.gguf");
+  const auto file = parse_gguf(source, "source.gguf");
   ComputePool pool(1);
   const auto stopped = quantize_file(*file, path("out.gguf"), *find_mixture("q4_0"), pool,
                                      [](uint64_t done, uint64_t of) { return done < of / 2; });
@@ -131,7 +132,7 @@ TEST_F(Quantize, DoesNotWriteOverWhatItReads) {
   std::ofstream(path("in.gguf"), std::ios::binary)
       .write(reinterpret_cast<const char*>(source.data()),
              static_cast<std::streamsize>(source.size()));
-  const auto file = GgufFile::open(path("in.gguf"));
+  const auto file = ModelFile::open(path("in.gguf"));
   ComputePool pool(1);
   const auto report = quantize_file(*file, path("in.gguf"), *find_mixture("q8_0"), pool,
                                     [](uint64_t, uint64_t) { return true; });
@@ -147,7 +148,7 @@ TEST(Mixtures, MoreBitsWhereLlamaCppPutsThem) {
   config.heads = 32;
   config.kv_heads = 8;
   const auto format_of = [&](const char* method, const std::string& name, int64_t cols = 2048) {
-    GgufTensor tensor;
+    ModelTensor tensor;
     tensor.name = name;
     tensor.dims = 2;
     tensor.shape[0] = cols;

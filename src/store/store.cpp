@@ -44,9 +44,16 @@ Result<ResolvedModel> resolve_path(const std::string& path) {
     return ResolvedModel{.id = fs::path(path).stem().string(), .path = path};
   }
   if (fs::is_directory(status)) {
+    if (fs::is_regular_file(fs::path(path) / "config.json", error)) {  // Hugging Face's
+      const fs::path folder =
+          fs::path(path).filename().empty() ? fs::path(path).parent_path() : fs::path(path);
+      return ResolvedModel{.id = folder.filename().string(), .path = folder.string()};
+    }
     const std::string there = models_in(path);
-    return not_found(fmt::format("{} is a folder, expected a .gguf file{}{}", path,
-                                 there.empty() ? "" : ". In it: ", there));
+    return not_found(
+        fmt::format("{} is a folder without config.json, expected a .gguf file or a Hugging Face "
+                    "folder{}{}",
+                    path, there.empty() ? "" : ". In it: ", there));
   }
   if (status.type() == fs::file_type::not_found) {
     fs::path folder = fs::path(path).parent_path();

@@ -53,6 +53,7 @@ class RustTokenizer final : public Tokenizer {
         drops_leading_space_(data.model != kByteLevelModel && data.add_space_prefix) {
     add_end_id(data.eos_id);
     add_end_id(data.eot_id);
+    for (const int32_t id : data.end_ids) add_end_id(id);
     for (const std::string_view piece : kEndOfTurnPieces) {
       if (const int32_t id = id_of(piece); is_control(id)) add_end_id(id);
     }
@@ -159,6 +160,7 @@ Status check_tables(const TokenizerData& data) {
   WOK_RETURN_IF_ERROR(check_id("EOS", data.eos_id, count));
   WOK_RETURN_IF_ERROR(check_id("EOT", data.eot_id, count));
   WOK_RETURN_IF_ERROR(check_id("the unknown token", data.unk_id, count));
+  for (const int32_t id : data.end_ids) WOK_RETURN_IF_ERROR(check_id("an end token", id, count));
   return Ok{};
 }
 

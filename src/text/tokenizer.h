@@ -26,7 +26,8 @@ enum class TokenKind : int32_t {
 // Everything a tokenizer is built from. Filled by the model loader from GGUF metadata.
 struct TokenizerData {
   std::string model;  // tokenizer.ggml.model: "gpt2" (byte-level BPE) or "llama" (SPM)
-  std::string pre;    // tokenizer.ggml.pre: which pre-tokenizer, e.g. "smollm"
+  std::string pre;    // tokenizer.ggml.pre: which pre-tokenizer, e.g. "smollm"; or a JSON object
+                      // {"patterns": […], "nfc": …, "ignore_merges": …} that spells one out
   std::vector<std::string> tokens;  // id -> piece, as stored in the file
   std::vector<TokenKind> kinds;     // empty, or one a token
   std::vector<float> scores;        // SPM only: empty, or one a token
@@ -35,6 +36,7 @@ struct TokenizerData {
   int32_t eos_id = -1;
   int32_t eot_id = -1;  // end of turn, where a file names one
   int32_t unk_id = -1;
+  std::vector<int32_t> end_ids;  // more tokens that end a turn, where a file names some
   bool add_bos = false;
   bool add_eos = false;
   bool add_space_prefix = true;  // SPM: put ▁ before the first word

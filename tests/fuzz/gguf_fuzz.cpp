@@ -31,7 +31,7 @@ void check_error(const Result<T>& result, std::span<const uint8_t> input) {
                       {reinterpret_cast<const char*>(input.data()), input.size()});
 }
 
-void check_weights(const GgufFile& file, std::span<const uint8_t> bytes) {
+void check_weights(const ModelFile& file, std::span<const uint8_t> bytes) {
   const auto config = read_decoder_config(file);
   check_error(config, bytes);
   if (!config.ok()) return;
@@ -40,7 +40,7 @@ void check_weights(const GgufFile& file, std::span<const uint8_t> bytes) {
   check_error(places, bytes);
   if (!places.ok()) return;
   for (const MatrixPlace& place : *places) {
-    const GgufTensor& t = *place.tensor;
+    const ModelTensor& t = *place.tensor;
     demand(t.format != nullptr, "a matrix of unknown type");
     demand(static_cast<uint64_t>(t.format->row_bytes(t.shape[0]) * t.rows()) == t.data.size(),
            "a matrix of another size than its shape");
@@ -49,7 +49,7 @@ void check_weights(const GgufFile& file, std::span<const uint8_t> bytes) {
 }
 
 void check(std::span<const uint8_t> bytes) {
-  const auto file = GgufFile::parse(bytes, "fuzz.gguf");
+  const auto file = parse_gguf(bytes, "fuzz.gguf");
   check_error(file, bytes);
   if (!file.ok()) return;
   const std::string wrong = test::inconsistency(*file, bytes);

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "formats/gguf.h"
+#include "formats/model_file.h"
 #include "kernels/isa.h"
 #include "models/model.h"
 #include "store/store.h"
@@ -38,7 +38,7 @@ inline std::string model_path(const std::string& name) {
 }
 
 struct TestModel {
-  std::shared_ptr<const GgufFile> file;
+  std::shared_ptr<const ModelFile> file;
   std::unique_ptr<ComputePool> pool;
   std::unique_ptr<Model> model;
 };
@@ -49,13 +49,13 @@ inline std::unique_ptr<TestModel> load(const std::string& name, const std::strin
   const std::string path = model_path(name);
   if (path.empty()) return nullptr;
   auto choice = choose_isa(isa);
-  auto file = GgufFile::open(path);
+  auto file = ModelFile::open(path);
   if (!choice.ok() || !file.ok()) {
     ADD_FAILURE() << (choice.ok() ? file.error().message : choice.error().message);
     return nullptr;
   }
   auto out = std::make_unique<TestModel>();
-  out->file = std::make_shared<const GgufFile>(std::move(file).value());
+  out->file = std::make_shared<const ModelFile>(std::move(file).value());
   out->pool = std::make_unique<ComputePool>(threads);
   auto model = Model::load(out->file, *choice->kernels, {"", out->pool.get()});
   if (!model.ok()) {

@@ -11,7 +11,7 @@ namespace wok::test {
 namespace {
 
 void compare(const std::string& model, const std::string& golden_name) {
-  auto file = GgufFile::open(model_path(model));
+  auto file = ModelFile::open(model_path(model));
   ASSERT_TRUE(file.ok()) << file.error().message;
   auto data = read_tokenizer_data(*file);
   ASSERT_TRUE(data.ok()) << data.error().message;

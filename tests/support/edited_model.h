@@ -22,9 +22,9 @@ class EditedModel {
 
   explicit EditedModel(const TinyShape& shape = {}) {
     const std::vector<uint8_t> bytes = TinyWriter(shape, 1).bytes();
-    const auto file = GgufFile::parse(bytes, "tiny.gguf");
+    const auto file = parse_gguf(bytes, "tiny.gguf");
     WOK_CHECK(file.ok(), "an undamaged file");
-    for (const GgufTensor& t : file->tensors()) {
+    for (const ModelTensor& t : file->tensors()) {
       Tensor copy;
       copy.info = {std::string(t.name), {t.shape, t.shape + t.dims}, t.type, 0};
       copy.data.assign(t.data.begin(), t.data.end());

@@ -110,9 +110,9 @@ class RawGguf {
 
 // What a file that was accepted must hold, whatever its bytes were; "" or what does not. Reads the
 // ends of every tensor, so that the address sanitizer sees one that lies outside.
-inline std::string inconsistency(const GgufFile& file, std::span<const uint8_t> bytes) {
+inline std::string inconsistency(const ModelFile& file, std::span<const uint8_t> bytes) {
   uint8_t sum = 0;
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const ModelTensor& tensor : file.tensors()) {
     const std::string name(tensor.name);
     if (file.find_tensor(tensor.name) != &tensor) return name + " is not found by its name";
     if (tensor.dims < 1 || tensor.dims > 4) return name + " has a wrong number of dimensions";

@@ -234,12 +234,12 @@ inline TinyModel make_tiny(const TinyShape& shape, const std::string& isa = "", 
                            int32_t threads = 2) {
   TinyModel tiny;
   tiny.bytes = TinyWriter(shape, seed).bytes();
-  auto file = GgufFile::parse(tiny.bytes, "tiny.gguf");
+  auto file = parse_gguf(tiny.bytes, "tiny.gguf");
   WOK_CHECK(file.ok(), file.ok() ? "" : file.error().message.c_str());
   auto choice = choose_isa(isa);
   WOK_CHECK(choice.ok(), "an instruction set of this machine");
   tiny.pool = std::make_unique<ComputePool>(threads);
-  auto model = Model::load(std::make_shared<const GgufFile>(std::move(file).value()),
+  auto model = Model::load(std::make_shared<const ModelFile>(std::move(file).value()),
                            *choice->kernels, {"", tiny.pool.get()});
   WOK_CHECK(model.ok(), model.ok() ? "" : model.error().message.c_str());
   tiny.model = std::move(model).value();

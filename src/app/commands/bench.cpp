@@ -161,11 +161,11 @@ int run_model_bench(const Context& context, ModelCommand& o) {
   if (!store.ok()) return fail(store.error());
   const Result<IsaChoice> isa = choose_isa(o.isa.empty() ? environment("WOK_ISA") : o.isa);
   if (!isa.ok()) return fail(isa.error());
-  Result<GgufFile> file = GgufFile::open(found->path);
+  Result<ModelFile> file = ModelFile::open(found->path);
   if (!file.ok()) return fail(file.error());
   ComputePool pool(usable_cpus());
   const Result<std::unique_ptr<Model>> model =
-      Model::load(std::make_shared<const GgufFile>(std::move(file).value()), *isa->kernels,
+      Model::load(std::make_shared<const ModelFile>(std::move(file).value()), *isa->kernels,
                   {store->folder() + "/packs", &pool});
   if (!model.ok()) return fail(model.error());
   if (o.profile || !o.trace.empty()) return run_profile(**model, o);

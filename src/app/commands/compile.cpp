@@ -43,7 +43,7 @@ int compile(const Context& context, const CompileOptions& options) {
   if (!found.ok()) return fail(found.error());
   const Result<store::Store> store = context.open_store();
   if (!store.ok()) return fail(store.error());
-  Result<GgufFile> file = GgufFile::open(found->path);
+  Result<ModelFile> file = ModelFile::open(found->path);
   if (!file.ok()) return fail(file.error());
 
   const auto begin = Clock::now();
@@ -52,7 +52,7 @@ int compile(const Context& context, const CompileOptions& options) {
                         : options.force ? PackMode::kRebuild
                                         : PackMode::kUse;
   const auto model =
-      Model::load(std::make_shared<const GgufFile>(std::move(file).value()), *isa->kernels,
+      Model::load(std::make_shared<const ModelFile>(std::move(file).value()), *isa->kernels,
                   {.pack_dir = store->packs_folder(), .pool = &pool, .pack_mode = mode});
   if (!model.ok()) {
     if (model.error().kind == ErrorKind::kNotFound) {

@@ -26,18 +26,18 @@ struct EvalCommand {
 // A model's file and text side: all that can be wrong with a pair shows before weights are packed.
 struct Source {
   std::string id;
-  std::shared_ptr<const GgufFile> file;
+  std::shared_ptr<const ModelFile> file;
   std::unique_ptr<Tokenizer> tokenizer;
   std::vector<int32_t> tokens;  // of the text
 };
 
 Result<Source> open(const Context& context, const std::string& name, const std::string& text) {
   WOK_TRY(found, find_model(context, name));
-  WOK_TRY(file, GgufFile::open(found.path));
+  WOK_TRY(file, ModelFile::open(found.path));
   WOK_TRY(data, read_tokenizer_data(file));
   WOK_TRY(tokenizer, Tokenizer::create(std::move(data)));
   WOK_TRY(tokens, tokenizer->encode(text, true, false));
-  return Source{found.id, std::make_shared<const GgufFile>(std::move(file)), std::move(tokenizer),
+  return Source{found.id, std::make_shared<const ModelFile>(std::move(file)), std::move(tokenizer),
                 std::move(tokens)};
 }
 

@@ -123,7 +123,7 @@ int run_quantize(const Context& context, const QuantizeCommand& o) {
   }
   const Result<store::ResolvedModel> found = find_model(context, o.in);
   if (!found.ok()) return fail(found.error());
-  const Result<GgufFile> file = GgufFile::open(found->path);
+  const Result<ModelFile> file = ModelFile::open(found->path);
   if (!file.ok()) return fail(file.error());
   ComputePool pool(o.threads > 0 ? o.threads : usable_cpus());
   const Progress progress;

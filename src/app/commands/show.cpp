@@ -16,7 +16,7 @@ namespace {
 
 // One line a pack file that was made of the model, for whatever kernels.
 std::string packs_of(const store::Store& store, const std::string& path) {
-  const Result<GgufFile> file = GgufFile::open(path);
+  const Result<ModelFile> file = ModelFile::open(path);
   if (!file.ok()) return "";
   const Result<std::string> id = packed_model_id(*file);
   if (!id.ok()) return "";  // not a model wok computes

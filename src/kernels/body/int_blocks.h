@@ -122,6 +122,20 @@ struct ScaleAndMin {
   }
 };
 
+// A zero point that is not known beforehand: min is exact, as scale has 11 bits and zero few.
+template <int kBlocks>
+struct ScaleAndPoint {
+  static constexpr int kRun = kBlocks;
+  static constexpr bool kHasMin = true;
+  static constexpr int kZero = 0;
+  static constexpr int kHeadBytes = kW * 4;
+  static constexpr bool kHalves = false;
+  static Factors at(const uint8_t* head, int, int) {
+    const Float scale = Simd::load_half(head);
+    return {scale, Simd::sub(Simd::zero(), Simd::mul(scale, Simd::load_half(head + 2 * kW)))};
+  }
+};
+
 template <int kZeroCode>
 struct ScaleAndZero {
   static constexpr int kRun = 2;
@@ -207,7 +221,8 @@ struct HalfScales {
 // signed byte again).
 enum class Meaning { kUnsigned, kSigned, kTable };
 
-template <class CodesOf, class FactorsOf, Meaning kMeaning = Meaning::kUnsigned>
+template <class CodesOf, class FactorsOf, Meaning kMeaning = Meaning::kUnsigned,
+          bool kFewUse = false>
 struct IntFamily {
   using Codes = CodesOf;
   using Scales = FactorsOf;
@@ -215,7 +230,7 @@ struct IntFamily {
   static constexpr bool kSigned = kMeaning != Meaning::kUnsigned;
   static constexpr int kLargest = kTable ? 128 : CodesOf::kLargest;  // in size
   // Families that few models use: fewer shapes of their tiles are compiled.
-  static constexpr bool kRare = kTable || CodesOf::kVectors < 4;
+  static constexpr bool kRare = kFewUse || kTable || CodesOf::kVectors < 4;
   static constexpr bool kHalves = FactorsOf::kHalves;
   static constexpr bool kHasMin = FactorsOf::kHasMin;
   static constexpr int kZero = FactorsOf::kZero;
@@ -226,6 +241,8 @@ struct IntFamily {
 
 using Int4 = IntFamily<Codes4, ScaleAndMin>;
 using Int4Zero = IntFamily<Codes4, ScaleAndZero<8>>;
+using Int4Group = IntFamily<Codes4, ScaleAndPoint<4>>;
+using Int4Point = IntFamily<Codes4, ScaleAndPoint<1>, Meaning::kUnsigned, true>;
 using Int4Super = IntFamily<Codes4, SuperScaleAndMin>;
 using Int5 = IntFamily<Codes5, ScaleAndMin>;
 using Int5Zero = IntFamily<Codes5, ScaleAndZero<16>>;

@@ -28,6 +28,10 @@ void matmul(const MatmulArgs& args) {
       return int_matmul<Int4, kStreams>(args);
     case Family::kInt4Zero:
       return int_matmul<Int4Zero, kStreams>(args);
+    case Family::kInt4Group:
+      return int_matmul<Int4Group, kStreams>(args);
+    case Family::kInt4Point:
+      return int_matmul<Int4Point, kStreams>(args);
     case Family::kInt4Super:
       return int_matmul<Int4Super, kStreams>(args);
     case Family::kInt5:

@@ -7,7 +7,7 @@
 namespace wok {
 namespace {
 
-Result<DecoderConfig> read_config(const GgufFile& file) {
+Result<DecoderConfig> read_config(const ModelFile& file) {
   WOK_TRY(config, read_baseline(file, "gemma"));
   config.activation = GateActivation::kGelu;
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding));

@@ -7,7 +7,7 @@
 namespace wok {
 
 const Architecture kArchitecture_gemma3 = {
-    "gemma3", [](const GgufFile& file) -> Result<DecoderConfig> {
+    "gemma3", [](const ModelFile& file) -> Result<DecoderConfig> {
       WOK_TRY(config, read_baseline(file, "gemma3"));
       WOK_TRY(window, file.get_int("gemma3.attention.sliding_window"));
       WOK_TRY(softcap, file.get_float("gemma3.final_logit_softcapping"));

@@ -7,7 +7,7 @@
 namespace wok {
 namespace {
 
-Result<DecoderConfig> read_config(const GgufFile& file) {
+Result<DecoderConfig> read_config(const ModelFile& file) {
   WOK_TRY(config, read_baseline(file, "granite"));
   WOK_RETURN_IF_ERROR(read_granite_scales(file, "granite", config));
   return config;
@@ -15,7 +15,7 @@ Result<DecoderConfig> read_config(const GgufFile& file) {
 
 }  // namespace
 
-Status read_granite_scales(const GgufFile& file, const std::string& arch, DecoderConfig& config) {
+Status read_granite_scales(const ModelFile& file, const std::string& arch, DecoderConfig& config) {
   float divisor = 1;
   const struct {
     const char* name;
@@ -34,7 +34,7 @@ Status read_granite_scales(const GgufFile& file, const std::string& arch, Decode
     *to = static_cast<float>(*value);
   }
   config.logit_scale = 1 / divisor;
-  config.rope_style = RopeStyle::kInterleaved;
+  config.rope_style = permuted_rope_style(file);
   return Ok{};
 }
 

@@ -4,7 +4,7 @@
 namespace wok {
 namespace {
 
-Result<DecoderConfig> read_config(const GgufFile& file) {
+Result<DecoderConfig> read_config(const ModelFile& file) {
   WOK_TRY(config, read_baseline(file, "granitemoe"));
   WOK_RETURN_IF_ERROR(read_granite_scales(file, "granitemoe", config));
   WOK_RETURN_IF_ERROR(read_experts(file, "granitemoe", config));

@@ -6,11 +6,11 @@
 namespace wok {
 
 const Architecture kArchitecture_llama = {
-    "llama", [](const GgufFile& file) -> Result<DecoderConfig> {
+    "llama", [](const ModelFile& file) -> Result<DecoderConfig> {
       WOK_TRY(config, read_baseline(file, "llama"));
       WOK_RETURN_IF_ERROR(read_experts(file, "llama", config));
       config.experts.normalize = true;
-      config.rope_style = RopeStyle::kInterleaved;
+      config.rope_style = permuted_rope_style(file);
       return config;
     }};
 

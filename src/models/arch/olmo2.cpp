@@ -5,7 +5,7 @@
 namespace wok {
 namespace {
 
-Result<DecoderConfig> read_config(const GgufFile& file) {
+Result<DecoderConfig> read_config(const ModelFile& file) {
   WOK_TRY(config, read_baseline(file, "olmo2"));
   // OLMo 3 goes by this name, too, and most of its layers see a window only.
   WOK_TRY(window, file.get_int("olmo2.attention.sliding_window"));

@@ -4,7 +4,7 @@
 namespace wok {
 namespace {
 
-Result<DecoderConfig> read_config(const GgufFile& file) {
+Result<DecoderConfig> read_config(const ModelFile& file) {
   WOK_TRY(config, read_baseline(file, "olmoe"));
   WOK_RETURN_IF_ERROR(read_experts(file, "olmoe", config));
   config.qk_norm = QkNorm::kWhole;

@@ -5,7 +5,7 @@
 namespace wok {
 namespace {
 
-Result<DecoderConfig> read_config(const GgufFile& file) {
+Result<DecoderConfig> read_config(const ModelFile& file) {
   WOK_TRY(config, read_baseline(file, "qwen2"));
   config.qkv_bias = true;
   return config;

@@ -5,7 +5,7 @@
 namespace wok {
 namespace {
 
-Result<DecoderConfig> read_config(const GgufFile& file) {
+Result<DecoderConfig> read_config(const ModelFile& file) {
   WOK_TRY(config, read_baseline(file, "qwen2moe"));
   WOK_RETURN_IF_ERROR(read_experts(file, "qwen2moe", config, config.feed_forward));
   config.experts.shared_gate = true;

@@ -5,9 +5,9 @@
 namespace wok {
 namespace {
 
-Result<DecoderConfig> read_config(const GgufFile& file) {
+Result<DecoderConfig> read_config(const ModelFile& file) {
   WOK_TRY(config, read_baseline(file, "smollm3"));
-  config.rope_style = RopeStyle::kInterleaved;
+  config.rope_style = permuted_rope_style(file);
   constexpr int32_t kPattern = 4;
   for (int32_t i = 0; i < config.layers; ++i) {
     config.kinds.push_back({.no_rope = i % kPattern == kPattern - 1});

@@ -6,6 +6,8 @@
 //! limits; here that alternative is a second pattern, `\s+`, whose matches give their last
 //! character back when a word follows. The automaton stays linear in the text.
 
+use std::borrow::Cow;
+
 use regex_automata::meta::Regex;
 
 use crate::{Failure, Outcome};
@@ -41,71 +43,116 @@ const DEEPSEEK3: &str = concat!(
 );
 
 /// One pass over every word of the pass before: matches and the gaps between them become words.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Step {
-    pattern: &'static str,
+    pattern: Cow<'static, str>,
     spaces: bool, // ends in `\s+(?!\S)|\s+`
 }
 
 const fn words(pattern: &'static str) -> Step {
-    Step { pattern, spaces: true }
+    Step { pattern: Cow::Borrowed(pattern), spaces: true }
 }
 
 const fn only(pattern: &'static str) -> Step {
-    Step { pattern, spaces: false }
+    Step { pattern: Cow::Borrowed(pattern), spaces: false }
 }
 
 /// How one family of models cuts its text.
+#[derive(Clone)]
 pub struct Recipe {
     names: &'static [&'static str], // what tokenizer.ggml.pre calls it
-    steps: &'static [Step],
+    steps: Cow<'static, [Step]>,
     pub nfc: bool,           // the published tokenizer normalizes to NFC first
     pub ignore_merges: bool, // a word that is a token is that token, whatever the merges say
 }
 
-const PLAIN: Recipe = Recipe { names: &[], steps: &[], nfc: false, ignore_merges: false };
+const PLAIN: Recipe =
+    Recipe { names: &[], steps: Cow::Borrowed(&[]), nfc: false, ignore_merges: false };
 
 static RECIPES: &[Recipe] = &[
-    Recipe { names: &["default", "gpt-2", "phi-2", "olmo"], steps: &[words(GPT2)], ..PLAIN },
+    Recipe {
+        names: &["default", "gpt-2", "phi-2", "olmo"],
+        steps: Cow::Borrowed(&[words(GPT2)]),
+        ..PLAIN
+    },
     Recipe {
         names: &["smollm", "starcoder", "refact"],
-        steps: &[only(r"\p{N}"), words(GPT2)],
+        steps: Cow::Borrowed(&[only(r"\p{N}"), words(GPT2)]),
         ..PLAIN
     },
     Recipe {
         names: &["llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral"],
-        steps: &[words(LLAMA3)],
+        steps: Cow::Borrowed(&[words(LLAMA3)]),
         ignore_merges: true,
         ..PLAIN
     },
-    Recipe { names: &["dbrx", "smaug-bpe"], steps: &[words(LLAMA3)], ..PLAIN },
-    Recipe { names: &["tekken"], steps: &[words(TEKKEN)], ignore_merges: true, ..PLAIN },
-    Recipe { names: &["qwen2", "deepseek-r1-qwen"], steps: &[words(QWEN2)], nfc: true, ..PLAIN },
-    Recipe { names: &["qwen35"], steps: &[words(QWEN35)], nfc: true, ..PLAIN },
-    Recipe { names: &["gpt-4o", "llama4"], steps: &[words(GPT4O)], ..PLAIN },
+    Recipe { names: &["dbrx", "smaug-bpe"], steps: Cow::Borrowed(&[words(LLAMA3)]), ..PLAIN },
+    Recipe {
+        names: &["tekken"],
+        steps: Cow::Borrowed(&[words(TEKKEN)]),
+        ignore_merges: true,
+        ..PLAIN
+    },
+    Recipe {
+        names: &["qwen2", "deepseek-r1-qwen"],
+        steps: Cow::Borrowed(&[words(QWEN2)]),
+        nfc: true,
+        ..PLAIN
+    },
+    Recipe { names: &["qwen35"], steps: Cow::Borrowed(&[words(QWEN35)]), nfc: true, ..PLAIN },
+    Recipe { names: &["gpt-4o", "llama4"], steps: Cow::Borrowed(&[words(GPT4O)]), ..PLAIN },
     Recipe {
         names: &["deepseek-coder"],
-        steps: &[
+        steps: Cow::Borrowed(&[
             only(r"[\r\n]"),
             only(r"\s?\p{L}+"),
             only(r"\s?\p{P}+"),
             only("[一-龥ࠀ-一가-\u{d7ff}]+"),
             only(r"\p{N}"),
-        ],
+        ]),
         ..PLAIN
     },
     Recipe {
         names: &["deepseek-v3"],
-        steps: &[only(r"\p{N}{1,3}"), only("[一-龥぀-ゟ゠-ヿ]+"), words(DEEPSEEK3)],
+        steps: Cow::Borrowed(&[only(r"\p{N}{1,3}"), only("[一-龥぀-ゟ゠-ヿ]+"), words(DEEPSEEK3)]),
         ..PLAIN
     },
 ];
 
 impl Recipe {
-    /// A file that names none gets "default".
-    pub fn find(name: &str) -> Outcome<&'static Recipe> {
+    /// One that is spelled out, as a tokenizer.json does: a list of {"pattern": …}, and flags.
+    /// `gpt2` stands for the pattern that GPT-2's byte level has built in.
+    fn spelled_out(json: &str) -> Outcome<Recipe> {
+        let broken = |what: &str| Failure::Invalid(format!("the pre-tokenizer {what}"));
+        let value: serde_json::Value =
+            serde_json::from_str(json).map_err(|_| broken("is no JSON"))?;
+        let flag = |name: &str| value[name].as_bool().unwrap_or(false);
+        let mut steps = Vec::new();
+        for pattern in value["patterns"].as_array().ok_or_else(|| broken("has no patterns"))? {
+            let pattern = pattern.as_str().ok_or_else(|| broken("has no text as its pattern"))?;
+            let pattern = if pattern == "gpt2" { GPT2 } else { pattern };
+            let end = r"|\s+(?!\S)|\s+";
+            steps.push(match pattern.strip_suffix(end) {
+                Some(words) => Step { pattern: Cow::Owned(words.to_owned()), spaces: true },
+                None if pattern == GPT2 => words(GPT2),
+                None => Step { pattern: Cow::Owned(pattern.to_owned()), spaces: false },
+            });
+        }
+        Ok(Recipe {
+            names: &[],
+            steps: Cow::Owned(steps),
+            nfc: flag("nfc"),
+            ignore_merges: flag("ignore_merges"),
+        })
+    }
+
+    /// A file that names none gets "default"; a name that is a JSON object spells the recipe out.
+    pub fn find(name: &str) -> Outcome<Recipe> {
+        if name.starts_with('{') {
+            return Recipe::spelled_out(name);
+        }
         let wanted = if name.is_empty() { "default" } else { name };
-        RECIPES.iter().find(|recipe| recipe.names.contains(&wanted)).ok_or_else(|| {
+        RECIPES.iter().find(|recipe| recipe.names.contains(&wanted)).cloned().ok_or_else(|| {
             let known: Vec<&str> =
                 RECIPES.iter().flat_map(|recipe| recipe.names).copied().collect();
             Failure::Unsupported(format!(
@@ -123,9 +170,9 @@ pub struct PreTokenizer {
 impl PreTokenizer {
     pub fn new(recipe: &Recipe) -> Outcome<PreTokenizer> {
         let mut steps = Vec::new();
-        for step in recipe.steps {
+        for step in recipe.steps.iter() {
             let patterns: &[&str] =
-                if step.spaces { &[step.pattern, r"\s+"] } else { &[step.pattern] };
+                if step.spaces { &[&step.pattern, r"\s+"] } else { &[&step.pattern] };
             steps.push(Regex::new_many(patterns).map_err(|error| {
                 Failure::Invalid(format!("the pre-tokenizer's pattern does not compile: {error}"))
             })?);

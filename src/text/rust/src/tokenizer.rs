@@ -99,12 +99,15 @@ impl Tokenizer {
         }
         let runs: Vec<(&str, u32)> = space_runs.iter().map(|(run, id)| (&run[..], *id)).collect();
 
-        let merges = if byte_level {
+        if byte_level {
             // Merges between added tokens exist in some files (runs of spaces): allow them, the
             // words they would make never reach BPE.
             for &(token, id) in &user_defined {
                 vocabulary.entry(token).or_insert(id);
             }
+        }
+        // SentencePiece files have no table; tokenizers converted from them have.
+        let merges = if byte_level || !spec.merges.is_empty() {
             merges::parse(&spec.merges, &vocabulary)?
         } else {
             let mut merges = merges::derive(&runs, None, &vocabulary);
@@ -130,7 +133,7 @@ impl Tokenizer {
 
         let style = if byte_level {
             Style::ByteLevel {
-                pre: PreTokenizer::new(recipe)?,
+                pre: PreTokenizer::new(&recipe)?,
                 nfc: recipe.nfc,
                 alphabet: byte_alphabet(),
             }
