@@ -1,18 +1,23 @@
 # A room is a folder of src/: one static library, and one test program from its *_test.cpp files.
 #   wok_room(kv DEPS wok_kernels LIBS ZLIB::ZLIB)
+# ONE_THREAD: nothing in it runs on several threads, so the thread sanitizer has nothing to see.
 function(wok_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPS;LIBS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(ROOM "ONE_THREAD" "" "DEPS;LIBS;TEST_LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
 
   if(sources)
-    add_library(wok_${name} STATIC ${sources})
+    set(only_if_needed)
+    if(WOK_FUZZ)  # by a fuzz target
+      set(only_if_needed EXCLUDE_FROM_ALL)
+    endif()
+    add_library(wok_${name} STATIC ${only_if_needed} ${sources})
     target_include_directories(wok_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(wok_${name} PUBLIC ${ROOM_DEPS} ${ROOM_LIBS})
   endif()
-  if(tests AND NOT WOK_FUZZ)
+  if(tests AND NOT WOK_FUZZ AND NOT (ROOM_ONE_THREAD AND WOK_SANITIZE MATCHES "thread"))
     add_executable(${name}_test ${tests})
     target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
     target_compile_definitions(${name}_test PRIVATE WOK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

@@ -14,7 +14,8 @@
 namespace wok {
 namespace {
 
-constexpr uint32_t kMagic = 0x46554747, kVersion = 3, kUint32 = 4;
+constexpr uint32_t kMagic = 0x46554747, kVersion = 3;
+constexpr uint32_t kUint32 = 4, kString = 8, kArray = 9;  // value types
 constexpr uint64_t kAlignment = 32;  // what readers take without a key that says so
 
 template <class T>
@@ -50,6 +51,20 @@ void GgufFileWriter::key(std::string_view name, uint32_t type, std::span<const u
 
 void GgufFileWriter::key_u32(std::string_view name, uint32_t value) {
   key(name, kUint32, {reinterpret_cast<const uint8_t*>(&value), sizeof(value)});
+}
+
+void GgufFileWriter::key_string(std::string_view name, std::string_view value) {
+  std::vector<uint8_t> bytes;
+  put_text(bytes, value);
+  key(name, kString, bytes);
+}
+
+void GgufFileWriter::key_strings(std::string_view name, std::span<const std::string> values) {
+  std::vector<uint8_t> bytes;
+  put(bytes, kString);
+  put(bytes, static_cast<uint64_t>(values.size()));
+  for (const std::string& value : values) put_text(bytes, value);
+  key(name, kArray, bytes);
 }
 
 void GgufFileWriter::tensor(std::string_view name, uint32_t type, std::span<const int64_t> shape,

@@ -21,6 +21,8 @@ class GgufFileWriter {
   // value: the bytes that a file has after the key's type.
   void key(std::string_view name, uint32_t type, std::span<const uint8_t> value);
   void key_u32(std::string_view name, uint32_t value);
+  void key_string(std::string_view name, std::string_view value);
+  void key_strings(std::string_view name, std::span<const std::string> values);
   void tensor(std::string_view name, uint32_t type, std::span<const int64_t> shape, uint64_t bytes);
 
   // Opens the file and writes all that was said so far. Errors: kIo says what to do.

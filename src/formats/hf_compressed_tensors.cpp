@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr size_t kMaxPattern = 1000;  // characters; parsing one calls itself
+
 class PackedSource final : public GroupedSource {
  public:
   PackedSource(Shape shape, const HfTensor& codes, const HfTensor& scales, const HfTensor* zeros)
@@ -80,12 +82,12 @@ bool names(const Json& list, const std::string& module) {
     if (!entry.is_string()) continue;
     const std::string text = entry.get<std::string>();
     if (text == module || text == "Linear") return true;
-    if (!text.starts_with("re:")) continue;
+    if (!text.starts_with("re:") || text.size() > kMaxPattern) continue;
     try {
-      if (std::regex_search(module, std::regex(text.substr(3)),
-                            std::regex_constants::match_continuous)) {
-        return true;
-      }
+      // The pattern is a stranger's: in polynomial time, which libstdc++ has to be asked for.
+      const std::regex pattern(text.substr(3),
+                               std::regex::ECMAScript | std::regex_constants::__polynomial);
+      if (std::regex_search(module, pattern, std::regex_constants::match_continuous)) return true;
     } catch (const std::regex_error&) {  // not one that can match
     }
   }
@@ -96,7 +98,9 @@ bool names(const Json& list, const std::string& module) {
 Json find_group(const Json& config, const std::string& module) {
   Json found;
   bool by_class = false;
-  for (const auto& [name, group] : config.value("config_groups", Json::object()).items()) {
+  const Json groups = config.value("config_groups", Json::object());
+  if (!groups.is_object()) return found;
+  for (const auto& [name, group] : groups.items()) {
     if (!group.is_object()) continue;
     const Json targets = group.value("targets", Json::array());
     if (!names(targets, module)) continue;

@@ -12,6 +12,7 @@
 #include "formats/hf_config.h"
 #include "formats/hf_names.h"
 #include "formats/hf_scheme.h"
+#include "formats/hf_shards.h"
 #include "formats/hf_sources.h"
 
 namespace wok {
@@ -129,46 +130,11 @@ class HfFolder {
   }
 
   Status open_shards() {
-    std::set<std::string> names;
-    WOK_TRY(index, read_json("model.safetensors.index.json"));
-    const bool sharded = index.has_value();
-    if (sharded) {
-      const Json map = index->value("weight_map", Json());
-      if (!map.is_object() || map.empty()) {
-        return invalid(fmt::format("'{}/model.safetensors.index.json' has no weight_map", path_));
-      }
-      for (const auto& [tensor, name] : map.items()) {
-        const std::string file = name.is_string() ? name.get<std::string>() : "";
-        // A name, not a path: what lies outside the folder is not the model's.
-        if (file.empty() || file.find('/') != std::string::npos || file == "..") {
-          return invalid(fmt::format("'{}/model.safetensors.index.json': '{}' is in the file '{}'",
-                                     path_, tensor, file));
-        }
-        names.insert(file);
-      }
-    } else {
-      names.insert("model.safetensors");
-    }
-    for (const std::string& name : names) {
-      const std::string path = path_ + "/" + name;
-      auto opened = MappedFile::open(path);
-      if (!opened.ok()) {
-        return Error{opened.error().kind, fmt::format("{} of the model is missing: {}",
-                                                      sharded ? "a shard" : "model.safetensors",
-                                                      opened.error().message)};
-      }
-      auto shard = std::make_shared<MappedFile>(std::move(opened).value());
-      WOK_RETURN_IF_ERROR(parse_safetensors(shard->bytes(), path, tensors_));
-      file_.file_bytes_ += shard->bytes().size();
-      file_.mappings_.push_back(std::move(shard));
-    }
-    if (!sharded) return Ok{};
-    const Json map = index->at("weight_map");
-    for (const auto& [tensor, name] : map.items()) {
-      if (tensors_.find(tensor) == tensors_.end()) {
-        return invalid(fmt::format("'{}': the index names tensor '{}' in '{}', which has it not",
-                                   path_, tensor, name.get<std::string>()));
-      }
+    WOK_TRY(shards, open_hf_shards(path_));
+    tensors_ = std::move(shards.tensors);
+    for (auto& file : shards.files) {
+      file_.file_bytes_ += file->bytes().size();
+      file_.mappings_.push_back(std::move(file));
     }
     return Ok{};
   }

@@ -99,6 +99,9 @@ Result<HfMatrix> read_fp8(const HfModule& module, const std::vector<int64_t>& bl
   for (int64_t i = 0; i < factors; ++i) {
     if (!std::isfinite(scale->float_at(i))) return module.wrong("a factor is no finite number");
   }
+  for (const uint8_t code : weight->data) {
+    if ((code & 0x7f) == 0x7f) return module.wrong("a weight is NaN");
+  }
   return HfMatrix{.rows = rows,
                   .cols = cols,
                   .format = &kWeightFormat_f32,

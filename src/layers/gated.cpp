@@ -17,8 +17,9 @@ size_t aligned(size_t bytes) {
 }
 
 bool can_fuse(const KernelTable& kernels, const Activations& x, const GatedLinear& op) {
-  return kernels.panel_rows != 0 && x.rows >= kLeastRows && is_integer(op.down->family) &&
-         op.down->column_order == nullptr && op.gate->rows % kBlockColumns == 0;
+  return !op.keep_rows && kernels.panel_rows != 0 && x.rows >= kLeastRows &&
+         is_integer(op.down->family) && op.down->column_order == nullptr &&
+         op.gate->rows % kBlockColumns == 0;
 }
 
 class FusedTask {

@@ -15,6 +15,7 @@ struct GatedLinear {
   void (*activate)(const float* gate, const float* up, int32_t n, float* y) = nullptr;
   float* gate_rows = nullptr;  // [x.rows, gate->rows], used where the rows are few
   float* up_rows = nullptr;
+  bool keep_rows = false;  // the result is wanted as floats, too
 };
 
 // `out` has its shape already: x.rows rows of gate->rows columns, as many exact ones as x.

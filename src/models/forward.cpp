@@ -28,8 +28,9 @@ class Forward {
       const LayerKind kind = c_.kinds.empty() ? LayerKind{} : c_.kinds[i];
       attention_sublayer(w_.layers[i], i, kind);
       normalize(w_.layers[i].feed_forward_norm, w_.layers[i].gate.column_order);
-      if (c_.experts.count > 0) experts_sublayer(w_.layers[i]);
-      if (w_.layers[i].gate.rows > 0) feed_forward_sublayer(w_.layers[i]);
+      show(i, TapSite::kFeedForward, s_.input);
+      if (c_.experts.count > 0) experts_sublayer(w_.layers[i], i);
+      if (w_.layers[i].gate.rows > 0) feed_forward_sublayer(w_.layers[i], i);
     }
     if (end == c_.layers) output();
   }
@@ -51,6 +52,11 @@ class Forward {
       s_.expert_input.shape(kernels, rows, c_.embedding, exact);
       s_.expert_gated.shape(kernels, rows, x.feed_forward, exact);
     }
+  }
+
+  void show(int32_t layer, TapSite site, const ActivationBuffer& x,
+            std::span<const ExpertRows> groups = {}) const {
+    if (s_.tap != nullptr) s_.tap->see(layer, site, x.view(), groups);
   }
 
   float* residual(int32_t row) { return s_.residual.data() + int64_t{row} * c_.embedding; }
@@ -175,6 +181,7 @@ class Forward {
 
   void attention_sublayer(const LayerWeights& layer, int32_t index, const LayerKind& kind) {
     normalize(layer.attention_norm, layer.q.column_order);
+    show(index, TapSite::kAttention, s_.input);
     {
       const ProfileScope scope = timed("q k v", tokens_, {&layer.q, &layer.k, &layer.v});
       linear(compute_, s_.input.view(),
@@ -195,6 +202,7 @@ class Forward {
         s_.attended.quantize_row(*compute_.kernels, t, layer.o.column_order);
       });
     }
+    show(index, TapSite::kAttentionOut, s_.attended);
     add_to_residual("attention out", layer.o, s_.attended.view(), layer.post_attention_norm);
   }
 
@@ -206,7 +214,7 @@ class Forward {
   double touched() const { return static_cast<double>(s_.routing.groups().size()); }
 
   // residual += the sum of each token's experts.
-  void experts_sublayer(const LayerWeights& layer) {
+  void experts_sublayer(const LayerWeights& layer, int32_t index) {
     const int32_t rows = tokens_ * c_.experts.used;
     {
       const ProfileScope scope = timed("route", tokens_, {&layer.router});
@@ -217,6 +225,7 @@ class Forward {
         s_.expert_input.quantize_row(*compute_.kernels, r);
       });
     }
+    show(index, TapSite::kExperts, s_.expert_input, s_.routing.groups());
     {
       const ProfileScope scope =
           timed("experts gate up", rows, {&layer.expert_gate, &layer.expert_up}, touched(),
@@ -232,6 +241,7 @@ class Forward {
         s_.expert_gated.quantize_row(*compute_.kernels, r);
       });
     }
+    show(index, TapSite::kExpertDown, s_.expert_gated, s_.routing.groups());
     const ProfileScope scope =
         timed("experts down", rows, {&layer.expert_down}, touched(), c_.experts.count);
     expert_linear(compute_, s_.expert_gated.view(), s_.routing.groups(), c_.experts.count,
@@ -245,7 +255,7 @@ class Forward {
   }
 
   // The gated MLP, or the expert that all tokens share.
-  void feed_forward_sublayer(const LayerWeights& layer) {
+  void feed_forward_sublayer(const LayerWeights& layer, int32_t index) {
     {
       const ProfileScope scope = timed("gate up activate", tokens_, {&layer.gate, &layer.up});
       gated_linear(compute_, s_.input.view(),
@@ -254,9 +264,11 @@ class Forward {
                     .down = &layer.down,
                     .activate = activation(),
                     .gate_rows = s_.gate.data(),
-                    .up_rows = s_.up.data()},
+                    .up_rows = s_.up.data(),
+                    .keep_rows = s_.tap != nullptr},
                    s_.gated);
     }
+    show(index, TapSite::kDown, s_.gated);
     if (c_.experts.shared_gate) return add_shared(layer);
     add_to_residual("down", layer.down, s_.gated.view(), layer.post_feed_forward_norm);
   }

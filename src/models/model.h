@@ -16,6 +16,7 @@
 #include "layers/experts.h"
 #include "layers/rope.h"
 #include "layers/step_profile.h"
+#include "layers/tap.h"
 #include "models/model_info.h"
 #include "models/pack_file.h"
 #include "models/weights.h"
@@ -50,6 +51,7 @@ struct Workspace {
   uint8_t* aligned_scratch() {
     return scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
   }
+  ActivationTap* tap = nullptr;    // sees what matrices are multiplied by; null: nobody does
   StepProfile* profile = nullptr;  // where forward() notes its times; null: nowhere
 };
 

@@ -24,8 +24,8 @@ bool is_exact(const WeightFormat& format) {
 class Quantizer {
  public:
   Quantizer(const ModelFile& file, const std::string& out, const Mixture& mixture,
-            ComputePool& pool)
-      : file_(file), mixture_(mixture), pool_(pool), writer_(out) {}
+            const ImportanceMatrix* importance, ComputePool& pool)
+      : file_(file), mixture_(mixture), importance_(importance), pool_(pool), writer_(out) {}
 
   Result<QuantizeReport> run(const std::function<bool(uint64_t, uint64_t)>& progress) {
     const auto begin = std::chrono::steady_clock::now();
@@ -114,6 +114,13 @@ class Quantizer {
     std::vector<std::vector<float>> row(pool_.threads()), back(pool_.threads());
     std::vector<uint8_t> out(static_cast<size_t>(std::min(each, rows) * to_bytes));
     std::atomic<int64_t> broken{-1};
+    const float* importance = nullptr;
+    const int64_t slab_rows = tensor.shape[1];
+    if (importance_ != nullptr) {
+      WOK_TRY(found, importance_->find(tensor.name, cols, rows / slab_rows));
+      importance = found;
+    }
+    entry.weighted = importance != nullptr;
     for (int64_t first = 0; first < rows; first += each) {
       const int64_t count = std::min(each, rows - first);
       pool_.run(static_cast<int32_t>(count), [&](int32_t i, int32_t worker) {
@@ -127,7 +134,8 @@ class Quantizer {
           if (!std::isfinite(v)) broken.store(first + i, std::memory_order_relaxed);
         }
         if (broken.load(std::memory_order_relaxed) >= 0) return;
-        encode(x.data(), nullptr, cols, at);
+        const int64_t slab = (first + i) / slab_rows;
+        encode(x.data(), importance == nullptr ? nullptr : importance + slab * cols, cols, at);
         to.dequantize(at, y.data(), cols);
         for (int64_t c = 0; c < cols; ++c) {
           const double miss = x[c] - y[c];
@@ -155,6 +163,7 @@ class Quantizer {
 
   const ModelFile& file_;
   const Mixture& mixture_;
+  const ImportanceMatrix* importance_;
   ComputePool& pool_;
   GgufFileWriter writer_;
   std::vector<TensorPlan> plans_;
@@ -164,13 +173,14 @@ class Quantizer {
 }  // namespace
 
 Result<QuantizeReport> quantize_file(
-    const ModelFile& file, const std::string& out, const Mixture& mixture, ComputePool& pool,
+    const ModelFile& file, const std::string& out, const Mixture& mixture,
+    const ImportanceMatrix* importance, ComputePool& pool,
     const std::function<bool(uint64_t done, uint64_t of)>& progress) {
   std::error_code error;
   if (std::filesystem::equivalent(file.path(), out, error)) {
     return invalid(fmt::format("'{}' cannot be written while it is read: name another file", out));
   }
-  return Quantizer(file, out, mixture, pool).run(progress);
+  return Quantizer(file, out, mixture, importance, pool).run(progress);
 }
 
 }  // namespace wok

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "quantizer/imatrix.h"
 #include "quantizer/mixture.h"
 
 namespace wok {
@@ -18,7 +19,8 @@ struct QuantizedTensor {
   bool kept = false, fallback = false;
   int64_t weights = 0;
   uint64_t bytes = 0;
-  double error = 0;  // root mean square of what was lost, by that of the weights
+  bool weighted = false;  // by the importance matrix
+  double error = 0;       // root mean square of what was lost, by that of the weights
 };
 
 struct QuantizeReport {
@@ -30,11 +32,13 @@ struct QuantizeReport {
 };
 
 // Writes `out`; nothing of that name is there unless all went well. Memory: a stretch of rows at a
-// time. Errors: kInvalid for weights that are no numbers (named), an input that is the output;
-// those of reading and writing; kCancelled when `progress`, told how many bytes of the source are
-// done of how many, says false.
+// time. importance: how much errors of each column count, or null; matrices that it does not know
+// do without. Errors: kInvalid for weights that are no numbers (named), an input that is the
+// output, an importance matrix of another model; those of reading and writing; kCancelled when
+// `progress`, told how many bytes of the source are done of how many, says false.
 Result<QuantizeReport> quantize_file(
-    const ModelFile& file, const std::string& out, const Mixture& mixture, ComputePool& pool,
+    const ModelFile& file, const std::string& out, const Mixture& mixture,
+    const ImportanceMatrix* importance, ComputePool& pool,
     const std::function<bool(uint64_t done, uint64_t of)>& progress);
 
 }  // namespace wok

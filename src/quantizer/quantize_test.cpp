@@ -35,7 +35,7 @@ class Quantize : public testing::Test {
     const auto file = parse_gguf(bytes, "source.gguf");
     EXPECT_TRUE(file.ok());
     ComputePool pool(2);
-    return quantize_file(*file, path("out.gguf"), *find_mixture(method), pool,
+    return quantize_file(*file, path("out.gguf"), *find_mixture(method), nullptr, pool,
                          [](uint64_t, uint64_t) { return true; });
   }
   bool nothing_left() const { return fs::is_empty(folder_); }
@@ -91,7 +91,7 @@ TEST_F(Quantize, ThreadsDoNotChangeAByte) {
   std::string first;
   for (const int32_t threads : {1, 3}) {
     ComputePool pool(threads);
-    ASSERT_TRUE(quantize_file(*file, path("out.gguf"), *find_mixture("q3_k_m"), pool,
+    ASSERT_TRUE(quantize_file(*file, path("out.gguf"), *find_mixture("q3_k_m"), nullptr, pool,
                               [](uint64_t, uint64_t) { return true; })
                     .ok());
     std::ifstream in(path("out.gguf"), std::ios::binary);
@@ -115,14 +115,14 @@ TEST_F(Quantize, LeavesNothingHalfWritten) {
   const std::vector<uint8_t> source = test::TinyWriter(shape_of("llama"), 1).bytes();
   const auto file = parse_gguf(source, "source.gguf");
   ComputePool pool(1);
-  const auto stopped = quantize_file(*file, path("out.gguf"), *find_mixture("q4_0"), pool,
+  const auto stopped = quantize_file(*file, path("out.gguf"), *find_mixture("q4_0"), nullptr, pool,
                                      [](uint64_t done, uint64_t of) { return done < of / 2; });
   ASSERT_FALSE(stopped.ok());
   EXPECT_EQ(stopped.error().kind, ErrorKind::kCancelled);
   EXPECT_TRUE(nothing_left());
 
   const auto nowhere = quantize_file(*file, path("no/such/folder.gguf"), *find_mixture("q4_0"),
-                                     pool, [](uint64_t, uint64_t) { return true; });
+                                     nullptr, pool, [](uint64_t, uint64_t) { return true; });
   ASSERT_FALSE(nowhere.ok());
   EXPECT_EQ(nowhere.error().kind, ErrorKind::kIo);
 }
@@ -134,7 +134,7 @@ TEST_F(Quantize, DoesNotWriteOverWhatItReads) {
              static_cast<std::streamsize>(source.size()));
   const auto file = ModelFile::open(path("in.gguf"));
   ComputePool pool(1);
-  const auto report = quantize_file(*file, path("in.gguf"), *find_mixture("q8_0"), pool,
+  const auto report = quantize_file(*file, path("in.gguf"), *find_mixture("q8_0"), nullptr, pool,
                                     [](uint64_t, uint64_t) { return true; });
   ASSERT_FALSE(report.ok());
   EXPECT_THAT(report.error().message, HasSubstr("cannot be written while it is read"));

@@ -4,23 +4,19 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/quantize_options.h"
 #include "app/interrupt.h"
 #include "app/model_source.h"
 #include "quantizer/quantize.h"
 
 namespace wok::app {
 namespace {
-
-struct QuantizeCommand {
-  std::string in, out, method = "q4_k_m";
-  int32_t threads = 0;
-  bool json = false, tensors = false;
-};
 
 std::string known_methods() {
   std::string names;
@@ -116,23 +112,48 @@ void print_report(const QuantizeReport& report, const QuantizeCommand& o) {
   }
 }
 
-int run_quantize(const Context& context, const QuantizeCommand& o) {
+// The importance matrix that was asked for, if any.
+Result<std::optional<ImportanceMatrix>> find_importance(const Context& context,
+                                                        const QuantizeCommand& o,
+                                                        const std::string& path,
+                                                        ComputePool& pool) {
+  std::optional<ImportanceMatrix> out;
+  if (!o.imatrix.empty()) {
+    WOK_TRY(read, ImportanceMatrix::read(o.imatrix));
+    out = std::move(read);
+  } else if (!o.calibration.empty()) {
+    WOK_TRY(measured, measure_importance(context, o, path, pool));
+    out = std::move(measured);
+  }
+  return out;
+}
+
+int quantize_gguf(const Context& context, QuantizeCommand o, const ModelFile& file,
+                  const std::string& id) {
+  if (o.method.empty()) o.method = "q4_k_m";
   const Mixture* mixture = find_mixture(o.method);
   if (mixture == nullptr) {
-    return fail(invalid(fmt::format("--method is '{}'; wok writes {}", o.method, known_methods())));
+    return fail(invalid(
+        is_folder_method(o.method)
+            ? fmt::format("--method is '{}', which wok makes of Hugging Face folders; of a GGUF "
+                          "file it makes {}",
+                          o.method, known_methods())
+            : fmt::format("--method is '{}'; wok writes {}; gptq, awq, rtn, imatrix of Hugging "
+                          "Face folders",
+                          o.method, known_methods())));
   }
-  const Result<store::ResolvedModel> found = find_model(context, o.in);
-  if (!found.ok()) return fail(found.error());
-  const Result<ModelFile> file = ModelFile::open(found->path);
-  if (!file.ok()) return fail(file.error());
   ComputePool pool(o.threads > 0 ? o.threads : usable_cpus());
+  const auto importance = find_importance(context, o, file.path(), pool);
+  if (!importance.ok() && importance.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
+  if (!importance.ok()) return fail(importance.error());
   const Progress progress;
-  const auto report = quantize_file(*file, o.out, *mixture, pool,
-                                    [&](uint64_t done, uint64_t of) { return progress(done, of); });
+  const auto report =
+      quantize_file(file, o.out, *mixture, *importance ? &**importance : nullptr, pool,
+                    [&](uint64_t done, uint64_t of) { return progress(done, of); });
   if (!report.ok() && report.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
   if (!report.ok()) return fail(report.error());
   if (report->was_quantized) {
-    fmt::print(stderr, "note: {} was quantized before; what it lost then stays lost\n", found->id);
+    fmt::print(stderr, "note: {} was quantized before; what it lost then stays lost\n", id);
   }
   if (o.json) {
     fmt::print("{}", report_json(*report, o.method));
@@ -142,24 +163,79 @@ int run_quantize(const Context& context, const QuantizeCommand& o) {
   return 0;
 }
 
+int run_quantize(const Context& context, const QuantizeCommand& o) {
+  const Result<store::ResolvedModel> found = find_model(context, o.in);
+  if (!found.ok()) return fail(found.error());
+  const Result<ModelFile> file = ModelFile::open(found->path);
+  if (!file.ok()) return fail(file.error());
+  if (file->is_gguf()) return quantize_gguf(context, o, *file, found->id);
+  QuantizeCommand folder = o;
+  if (folder.method.empty()) folder.method = "gptq";
+  if (!is_folder_method(folder.method)) {
+    return fail(
+        invalid(fmt::format("--method is '{}'; of Hugging Face folders wok makes gptq, "
+                            "awq, rtn and imatrix, and GGUF mixtures of GGUF files",
+                            folder.method)));
+  }
+  if (!o.imatrix.empty()) {
+    return fail(invalid("--imatrix is for GGUF mixtures; gptq and awq calibrate by themselves"));
+  }
+  return quantize_folder_command(context, folder, found->path);
+}
+
 }  // namespace
 
 void add_quantize_command(CLI::App& root, Context& context) {
   CLI::App* command = root.add_subcommand("quantize", "Write a model's weights in fewer bits");
   const auto o = std::make_shared<QuantizeCommand>();
-  command->add_option("IN", o->in, "a model's name, or the path of a .gguf file")->required();
-  command->add_option("OUT", o->out, "the .gguf file to write")->required();
-  command->add_option("--method", o->method, known_methods())->capture_default_str();
+  command->add_option("IN", o->in, "a model's name, a .gguf file, or a Hugging Face folder")
+      ->required();
+  command->add_option("OUT", o->out, "the .gguf file, or the folder, to write")->required();
+  command
+      ->add_option("--method", o->method,
+                   "of a GGUF file " + known_methods() +
+                       " (default: q4_k_m); of a folder gptq (default), awq, rtn, imatrix, or "
+                       "several with commas, each to OUT-METHOD")
+      ->type_name("METHOD");
+  command
+      ->add_option("--calibration", o->calibration,
+                   "a text in UTF-8, or python-docs: what Debian's python3-doc holds (gptq, awq: "
+                   "the default; GGUF: gives an importance matrix)")
+      ->type_name("FILE");
+  command->add_option("--chunks", o->chunks, "calibration: so many chunks of the text")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  command->add_option("--chunk", o->chunk_tokens, "calibration: tokens of a chunk")
+      ->check(CLI::Range(8, 1 << 16))
+      ->capture_default_str();
+  command
+      ->add_option("--imatrix", o->imatrix,
+                   "GGUF: an importance matrix, from here or llama.cpp's tool (.gguf)")
+      ->type_name("FILE")
+      ->excludes("--calibration");
+  command->add_option("--bits", o->bits, "gptq, rtn: 2, 3, 4 or 8")
+      ->check(CLI::IsMember({2, 3, 4, 8}))
+      ->capture_default_str();
+  command->add_option("--group", o->group, "gptq, awq: columns that share a scale; -1: whole rows")
+      ->check(CLI::IsMember({-1, 32, 64, 128, 256, 512, 1024}))
+      ->capture_default_str();
+  command->add_flag("--act-order", o->act_order,
+                    "gptq: group columns of like importance (loses less; needs g_idx)");
+  command->add_flag("--asymmetric", o->asymmetric, "gptq, rtn: groups with zero points");
   command->add_option("--threads", o->threads, "compute threads (default: the CPUs there are)")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--tensors", o->tensors, "list every tensor");
   command->add_flag("--json", o->json, "print JSON");
   command->footer(
-      "error: root mean square of what was lost, by that of the weights. What it costs in answers\n"
-      "says `wok eval OUT --against IN`.\n\n"
+      "error: root mean square of what was lost, by that of the weights (output error: of the\n"
+      "outputs on the calibration text). What it costs in answers says `wok eval OUT --against "
+      "IN`.\n"
+      "A run on a folder that was stopped goes on where it was when it is started again.\n\n"
       "Examples:\n"
       "  wok quantize model-f16.gguf model-q4_k_m.gguf\n"
-      "  wok quantize model-f16.gguf model-q5_k_m.gguf --method q5_k_m --tensors");
+      "  wok quantize model-f16.gguf model-q3_k_m.gguf --method q3_k_m --calibration text.txt\n"
+      "  wok quantize ./Qwen3-0.6B ./Qwen3-0.6B-GPTQ --method gptq --calibration text.txt\n"
+      "  wok quantize ./Qwen3-0.6B ./out --method gptq,awq,imatrix");
   command->callback(
       [&context, o] { context.action = [&context, o] { return run_quantize(context, *o); }; });
 }

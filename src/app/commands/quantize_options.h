@@ -1,0 +1,30 @@
+// What `wok quantize` was asked for, and the part of it that needs a model run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/context.h"
+#include "formats/model_file.h"
+#include "quantizer/imatrix.h"
+
+namespace wok::app {
+
+struct QuantizeCommand {
+  std::string in, out, method, calibration, imatrix;
+  int32_t threads = 0, bits = 4, group = 128, chunk_tokens = 512, chunks = 64;
+  bool json = false, tensors = false, act_order = false, asymmetric = false;
+};
+
+// The methods of folders by name, comma-separated in `method`: "gptq", "awq", "rtn", "imatrix".
+bool is_folder_method(const std::string& method);
+
+// Quantizes a Hugging Face folder. Returns the exit code.
+int quantize_folder_command(const Context& context, const QuantizeCommand& o,
+                            const std::string& path);
+
+// Of a GGUF file's model on the text that --calibration names. kCancelled: interrupted.
+Result<ImportanceMatrix> measure_importance(const Context& context, const QuantizeCommand& o,
+                                            const std::string& path, ComputePool& pool);
+
+}  // namespace wok::app
