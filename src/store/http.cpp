@@ -35,7 +35,7 @@ struct Transfer {
   bool replied = false;
   std::optional<Error> error;  // of a callback
 
-  bool take(Status status) {
+  bool take(const Status& status) {
     if (!status.ok()) error = status.error();
     return status.ok();
   }
