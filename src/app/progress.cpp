@@ -1,5 +1,7 @@
 #include "app/progress.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "store/files.h"
@@ -18,8 +20,12 @@ const char* verb(Stage stage) {
       return "waiting for another pull";
     case Stage::kDownloading:
       return "downloading";
+    case Stage::kAsking:
+      return "asking the hub";
     case Stage::kUnpacking:
       return "unpacking and checking";
+    case Stage::kChecking:
+      return "checking";
   }
   return "";
 }
@@ -42,6 +48,7 @@ void PullDisplay::show(const store::PullProgress& progress) {
     any_ = true;
     stage_ = progress.stage;
     stage_began_ = now;
+    began_bytes_ = progress.done_bytes;
     last_tenth_ = 0;
   }
   if (!terminal_) {
@@ -55,8 +62,12 @@ void PullDisplay::show(const store::PullProgress& progress) {
   }
 }
 
+void PullDisplay::note(const std::string& text) {
+  fmt::print(stderr, "{}{}: {}\n", drawn_ ? kClearLine : "", name_, text);
+}
+
 void PullDisplay::print_line(const store::PullProgress& progress) {
-  if (progress.stage == Stage::kWaiting) {
+  if (progress.total_bytes == 0) {
     fmt::print(stderr, "{}: {}\n", name_, verb(progress.stage));
   } else {
     fmt::print(stderr, "{}: {} {:3.0f} % of {}\n", name_, verb(progress.stage),
@@ -66,13 +77,14 @@ void PullDisplay::print_line(const store::PullProgress& progress) {
 
 void PullDisplay::draw(const store::PullProgress& progress) {
   drawn_ = true;
-  if (progress.stage == Stage::kWaiting) {
+  if (progress.total_bytes == 0) {
     fmt::print(stderr, "{}{}: {} …", kClearLine, name_, verb(progress.stage));
     return;
   }
   const int filled = static_cast<int>(fraction(progress) * kBarWidth);
   const double seconds = std::chrono::duration<double>(Clock::now() - stage_began_).count();
-  const double rate = seconds > 0.5 ? static_cast<double>(progress.done_bytes) / seconds : 0;
+  const uint64_t came = progress.done_bytes - std::min(began_bytes_, progress.done_bytes);
+  const double rate = seconds > 0.5 ? static_cast<double>(came) / seconds : 0;
   std::string tail;
   if (rate > 0) {
     const auto left = static_cast<double>(progress.total_bytes - progress.done_bytes);

@@ -15,6 +15,8 @@ class PullDisplay {
   ~PullDisplay();
 
   void show(const store::PullProgress& progress);
+  // A line that stays.
+  void note(const std::string& text);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -27,6 +29,7 @@ class PullDisplay {
   bool any_ = false;
   store::PullProgress::Stage stage_ = store::PullProgress::Stage::kWaiting;
   Clock::time_point stage_began_;
+  uint64_t began_bytes_ = 0;  // were there before, and say nothing of the speed
   Clock::time_point last_shown_;
   int last_tenth_ = 0;
 };

@@ -42,13 +42,17 @@ class Fingerprint {
   std::string seen_;
 };
 
-// The content's hash that the store named the file by; "" for a file of somebody else.
+// The content's hash that the store named the file, or its folder, by; "" for one of somebody else.
 std::string digest_of(const ModelFile& file) {
-  const std::string name = std::filesystem::path(file.path()).filename().string();
-  const bool stored =
-      name.starts_with(kStorePrefix) && name.size() == kStorePrefix.size() + kDigestDigits &&
-      name.find_first_not_of("0123456789abcdef", kStorePrefix.size()) == std::string::npos;
-  return stored ? name.substr(kStorePrefix.size()) : "";
+  const std::filesystem::path path(file.path());
+  for (const std::filesystem::path& part : {path, path.parent_path()}) {
+    const std::string name = part.filename().string();
+    const bool stored =
+        name.starts_with(kStorePrefix) && name.size() == kStorePrefix.size() + kDigestDigits &&
+        name.find_first_not_of("0123456789abcdef", kStorePrefix.size()) == std::string::npos;
+    if (stored) return name.substr(kStorePrefix.size());
+  }
+  return "";
 }
 
 }  // namespace

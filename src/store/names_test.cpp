@@ -38,7 +38,7 @@ TEST(Names, RefusesWhateverCouldLeaveTheFolder) {
                                         std::string(129, 'a')};
   for (const std::string& name : bad) {
     EXPECT_FALSE(valid_name(name)) << name;
-    EXPECT_EQ(check_name(name).error().kind, ErrorKind::kInvalid) << name;
+    EXPECT_EQ(canonical_name(name).error().kind, ErrorKind::kInvalid) << name;
   }
 }
 

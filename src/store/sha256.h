@@ -1,7 +1,8 @@
-// SHA-256 of a stream of bytes (libcrypto's EVP, which picks the CPU's SHA instructions).
+// Checksums of bytes and files (libcrypto's EVP, which picks the CPU's SHA instructions).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -26,6 +27,12 @@ class Sha256 {
   evp_md_ctx_st* context_;
 };
 
-Result<std::string> sha256_of_file(const std::string& path);
+// `going_on` is asked every few megabytes; false ends it with kCancelled.
+Result<std::string> sha256_of_file(const std::string& path,
+                                   const std::function<bool(uint64_t done_bytes)>& going_on = {});
+
+// What git calls a file's content: SHA-1 of "blob <bytes>\0" and the bytes. Hubs give it for files
+// outside their large-file storage.
+Result<std::string> git_sha1_of_file(const std::string& path);
 
 }  // namespace wok::store

@@ -6,11 +6,14 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/file_io.h"
+#include "store/hubs/hub.h"
 #include "store/known_models.h"
 #include "store/names.h"
 
@@ -19,12 +22,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kManifestSuffix = ".json";
-
-// Aliases mean a known model's name ("gemma3" is "gemma3:270m").
-std::string canonical(std::string_view name) {
-  const KnownModel* known = find_known_model(name);
-  return known != nullptr ? known->name : std::string(name);
-}
 
 std::string models_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -92,7 +89,12 @@ std::string Store::blob_path(std::string_view sha256_hex) const {
 
 std::string Store::manifest_path(std::string_view name) const {
   WOK_CHECK(valid_name(name), "a name is checked before it becomes a path");
-  return fmt::format("{}/models/{}{}", folder_, name, kManifestSuffix);
+  return fmt::format("{}/models/{}{}", folder_, file_name_of(name), kManifestSuffix);
+}
+
+std::string Store::model_folder(std::string_view sha256_hex) const {
+  WOK_CHECK(valid_sha256_hex(sha256_hex), "a digest is checked before it becomes a path");
+  return fmt::format("{}/folders/sha256-{}", folder_, sha256_hex);
 }
 
 StoredModel Store::inspect(const std::string& file, std::string_view name) const {
@@ -115,15 +117,24 @@ StoredModel Store::inspect(const std::string& file, std::string_view name) const
     return model;
   }
   model.manifest = *manifest;
-  model.path = blob_path(model.manifest.sha256);
-  std::error_code error;
-  const uint64_t bytes = fs::file_size(model.path, error);
-  if (error) {
-    model.problem = fmt::format("its file {} is gone", model.path);
-  } else if (bytes != model.manifest.file_bytes) {
-    model.problem = fmt::format("its file {} has {} bytes, expected {}", model.path, bytes,
-                                model.manifest.file_bytes);
+  const auto check = [&](const std::string& path, uint64_t expected) {
+    std::error_code error;
+    const uint64_t bytes = fs::file_size(path, error);
+    if (error) {
+      model.problem = fmt::format("its file {} is gone", path);
+    } else if (bytes != expected) {
+      model.problem = fmt::format("its file {} has {} bytes, expected {}", path, bytes, expected);
+    }
+  };
+  const std::vector<ManifestFile>& files = model.manifest.files;
+  if (files.empty()) {
+    model.path = blob_path(model.manifest.sha256);
+    check(model.path, model.manifest.file_bytes);
+    return model;
   }
+  const std::string folder = model_folder(model.manifest.sha256);
+  for (const ManifestFile& part : files) check(folder + "/" + part.name, part.bytes);
+  model.path = files.front().name.ends_with(".gguf") ? folder + "/" + files.front().name : folder;
   return model;
 }
 
@@ -136,7 +147,7 @@ Result<std::vector<StoredModel>> Store::list() const {
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     std::string name = it->path().filename().string();
     if (!name.ends_with(kManifestSuffix)) continue;
-    name.resize(name.size() - kManifestSuffix.size());
+    name = name_of_file(name.substr(0, name.size() - kManifestSuffix.size()));
     if (valid_name(name)) models.push_back(inspect(it->path().string(), name));
   }
   if (error) return system_error("read", folder, error.value());
@@ -154,15 +165,16 @@ std::string Store::what_is_there() const {
   std::vector<std::string> known;
   for (const KnownModel& model : known_models()) known.push_back(model.name);
   return fmt::format(
-      "In the store ({}): {}. Can be pulled: {}. The path of a .gguf file works too.", folder_,
-      here.empty() ? "nothing" : fmt::format("{}", fmt::join(here, ", ")), fmt::join(known, ", "));
+      "In the store ({}): {}. Can be pulled: {}, or a hub's model (wok pull --help). The path of a "
+      ".gguf file works too.",
+      folder_, here.empty() ? "nothing" : fmt::format("{}", fmt::join(here, ", ")),
+      fmt::join(known, ", "));
 }
 
 Result<StoredModel> Store::find(std::string_view name) const {
-  WOK_RETURN_IF_ERROR(check_name(name));
-  const std::string full = canonical(name);
+  WOK_TRY(full, canonical_name(name));
   const std::string file = manifest_path(full);
-  const bool known = find_known_model(full) != nullptr;
+  const bool known = find_known_model(full) != nullptr || parse_hub_ref(full).ok();
   std::error_code error;
   if (!fs::exists(file, error)) {
     if (error) return system_error("read", file, error.value());
@@ -180,6 +192,11 @@ Result<StoredModel> Store::find(std::string_view name) const {
   return model;
 }
 
+std::optional<Manifest> Store::manifest_of(std::string_view valid_name) const {
+  const StoredModel model = inspect(manifest_path(valid_name), valid_name);
+  return model.path.empty() ? std::nullopt : std::optional(model.manifest);
+}
+
 Result<ResolvedModel> Store::resolve(std::string_view name_or_path) const {
   if (looks_like_path(name_or_path)) return resolve_path(std::string(name_or_path));
   WOK_TRY(model, find(name_or_path));
@@ -187,7 +204,7 @@ Result<ResolvedModel> Store::resolve(std::string_view name_or_path) const {
 }
 
 Status Store::prepare() const {
-  for (const char* name : {"/blobs", "/models", "/packs", "/tmp"}) {
+  for (const char* name : {"/blobs", "/folders", "/models", "/packs", "/tmp"}) {
     WOK_RETURN_IF_ERROR(make_folders(folder_ + name));
   }
   return Ok{};
@@ -198,8 +215,7 @@ Result<FileLock> Store::try_lock() const {
 }
 
 Result<StoredModel> Store::remove(std::string_view name) const {
-  WOK_RETURN_IF_ERROR(check_name(name));
-  const std::string full = canonical(name);
+  WOK_TRY(full, canonical_name(name));
   const std::string file = manifest_path(full);
   std::error_code error;
   if (!fs::exists(file, error)) {
@@ -213,22 +229,64 @@ Result<StoredModel> Store::remove(std::string_view name) const {
   StoredModel model = inspect(file, full);
   if (::unlink(file.c_str()) != 0) return system_error("remove", file, errno);
   if (model.path.empty()) return model;  // a damaged manifest names no blob
-
-  WOK_TRY(others, list());
-  const std::string& hex = model.manifest.sha256;
-  const bool shared = std::any_of(others.begin(), others.end(), [&](const StoredModel& other) {
-    return other.manifest.sha256 == hex;
-  });
-  if (shared) return model;
-  if (::unlink(model.path.c_str()) != 0 && errno != ENOENT) {
-    return system_error("remove", model.path, errno);
-  }
-  for (fs::directory_iterator it(packs_folder(), error), end; !error && it != end;
-       it.increment(error)) {
-    std::error_code ignored;
-    if (it->path().filename().string().starts_with(hex)) fs::remove_all(it->path(), ignored);
-  }
+  WOK_RETURN_IF_ERROR(release(model.manifest));
   return model;
+}
+
+Status Store::release(const Manifest& manifest) const {
+  std::set<std::string> used;
+  WOK_TRY(others, list());
+  for (const StoredModel& other : others) {
+    used.insert(other.manifest.sha256);
+    for (const ManifestFile& file : other.manifest.files) used.insert(file.sha256);
+  }
+  std::error_code error;
+  if (used.count(manifest.sha256) == 0) {
+    if (!manifest.files.empty()) fs::remove_all(model_folder(manifest.sha256), error);
+    for (fs::directory_iterator it(packs_folder(), error), end; !error && it != end;
+         it.increment(error)) {
+      std::error_code ignored;
+      if (it->path().filename().string().starts_with(manifest.sha256)) {
+        fs::remove_all(it->path(), ignored);
+      }
+    }
+  }
+  std::vector<std::string> blobs;
+  for (const ManifestFile& file : manifest.files) blobs.push_back(file.sha256);
+  if (blobs.empty()) blobs.push_back(manifest.sha256);
+  for (const std::string& hex : blobs) {
+    const std::string path = blob_path(hex);
+    if (used.count(hex) == 0 && ::unlink(path.c_str()) != 0 && errno != ENOENT) {
+      return system_error("remove", path, errno);
+    }
+  }
+  return Ok{};
+}
+
+Status Store::link_folder(const Manifest& manifest, const std::string& work) const {
+  const std::string target = model_folder(manifest.sha256);
+  std::error_code error;
+  const bool right =
+      std::all_of(manifest.files.begin(), manifest.files.end(), [&](const ManifestFile& file) {
+        std::error_code gone;
+        return fs::file_size(target + "/" + file.name, gone) == file.bytes && !gone;
+      });
+  if (right) return Ok{};
+  fs::remove_all(target, error);  // of a model that was damaged
+  const std::string made = work + "/folder";
+  WOK_RETURN_IF_ERROR(make_folders(made));
+  for (const ManifestFile& file : manifest.files) {
+    const std::string link = made + "/" + file.name;
+    const std::string blob = "../../blobs/sha256-" + file.sha256;  // a moved store stays whole
+    if (::symlink(blob.c_str(), link.c_str()) != 0) return system_error("create", link, errno);
+  }
+  if (const int code = sync_folder(made); code != 0) return system_error("sync", made, code);
+  if (::rename(made.c_str(), target.c_str()) != 0) {
+    return system_error("rename to", target, errno);
+  }
+  const std::string parent = folder_ + "/folders";
+  if (const int code = sync_folder(parent); code != 0) return system_error("sync", parent, code);
+  return Ok{};
 }
 
 }  // namespace wok::store

@@ -19,6 +19,7 @@ class StoreTest : public ::testing::Test {
     testing::write_file(store_.manifest_path(name), to_json({.name = name,
                                                              .sha256 = hex,
                                                              .file_bytes = bytes.size(),
+                                                             .files = {},
                                                              .source = "test",
                                                              .license = "MIT",
                                                              .pulled_at = "now"}));

@@ -1,4 +1,5 @@
 // wok list
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -25,14 +26,18 @@ int list_models(const Context& context, bool names_only) {
                known);
     return 0;
   }
-  fmt::print("{:<20} {:>10}  {:<20} {:<20}\n", "NAME", "SIZE", "PULLED", "LICENSE");
+  size_t width = 20;  // hubs' names are long
+  for (const store::StoredModel& model : *models) {
+    width = std::max(width, model.manifest.name.size());
+  }
+  fmt::print("{:<{}} {:>10}  {:<20} {:<20}\n", "NAME", width, "SIZE", "PULLED", "LICENSE");
   for (const store::StoredModel& model : *models) {
     const store::Manifest& m = model.manifest;
     if (model.problem.empty()) {
-      fmt::print("{:<20} {:>10}  {:<20} {:<20}\n", m.name, store::human_bytes(m.file_bytes),
+      fmt::print("{:<{}} {:>10}  {:<20} {:<20}\n", m.name, width, store::human_bytes(m.file_bytes),
                  m.pulled_at, m.license);
     } else {
-      fmt::print("{:<20} {:>10}  damaged: {}\n", m.name, "-", model.problem);
+      fmt::print("{:<{}} {:>10}  damaged: {}\n", m.name, width, "-", model.problem);
     }
   }
   return 0;

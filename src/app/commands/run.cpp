@@ -79,8 +79,11 @@ int run_model(const Context& context, RunOptions options) {
         invalid("no prompt: give one as an argument or through a pipe, or run this on a "
                 "terminal for a chat"));
   }
-  const Result<store::ResolvedModel> found = find_model(context, options.model);
-  if (!found.ok()) return fail(found.error());
+  const Result<store::ResolvedModel> found = find_model(context, options.model, Missing::kIsPulled);
+  if (!found.ok()) {
+    fail(found.error());
+    return found.error().kind == ErrorKind::kCancelled ? kExitInterrupted : 1;
+  }
   const Result<store::Store> store = context.open_store();
   if (!store.ok()) return fail(store.error());
   options.load.cache_dir = store->folder();
@@ -125,8 +128,8 @@ void add_run_command(CLI::App& root, Context& context) {
   const auto options = std::make_shared<RunOptions>();
   const auto setting = [&](CLI::Option* option) { context.setting(command, option); };
   command->add_option("MODEL", options->model,
-                      "a model's name, or the path of a .gguf file (default: smollm2, pulled if "
-                      "missing)");
+                      "a model's name, pulled if it is missing (wok pull --help), or the path of a "
+                      ".gguf file (default: smollm2)");
   command->add_option("PROMPT", options->prompt, "what to ask; what a pipe brings comes after it");
   setting(command->add_option("--system", options->chat.system, "system message"));
   add_sampling_flags(command, context, *options);
@@ -155,6 +158,7 @@ void add_run_command(CLI::App& root, Context& context) {
       "  wok run smollm2                                  a chat; /help lists its commands\n"
       "  wok run smollm2 \"Name three primary colours.\"    one answer\n"
       "  wok run gemma3:270m \"Sum this up:\" < notes.txt   the file comes after the prompt\n"
+      "  wok run qwen3:0.6b                               from Ollama's registry\n"
       "  wok run ./model.gguf --temperature 0 --verbose \"Hello\"");
   command->callback([&context, options] {
     context.action = [&context, options] { return run_model(context, *options); };

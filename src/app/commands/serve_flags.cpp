@@ -78,7 +78,7 @@ void add_engine_flags(CLI::App* command, Context& context, ServeOptions& o) {
 }
 
 int serve(const Context& context, ServeOptions options, const std::string& model) {
-  const Result<store::ResolvedModel> resolved = find_model(context, model);
+  const Result<store::ResolvedModel> resolved = find_model(context, model, Missing::kIsPulled);
   if (!resolved.ok()) {
     fail(resolved.error());
     return resolved.error().kind == ErrorKind::kCancelled ? kExitInterrupted : 1;
