@@ -281,7 +281,7 @@ class HfFolder {
     }
     agree_on_orders(found);
     for (auto& [name, entry] : found) WOK_RETURN_IF_ERROR(add_found(name, entry));
-    if (!config_.rope_factors.empty()) add_rope_factors();
+    for (const auto& [name, factors] : config_.rope_vectors) add_rope_factors(name, factors);
     return Ok{};
   }
 
@@ -387,14 +387,14 @@ class HfFolder {
     return Ok{};
   }
 
-  void add_rope_factors() {
-    const std::vector<float>& factors = own(config_.rope_factors);
+  void add_rope_factors(const std::string& name, const std::vector<float>& values) {
+    const std::vector<float>& factors = own(values);
     ModelTensor out;
     out.format = &kWeightFormat_f32;
     out.dims = 1;
     out.shape[0] = static_cast<int64_t>(factors.size());
     out.data = {reinterpret_cast<const uint8_t*>(factors.data()), factors.size() * sizeof(float)};
-    add_tensor("rope_freqs.weight", out);
+    add_tensor(name + ".weight", out);
   }
 
   void add_tensor(const std::string& name, ModelTensor tensor) {

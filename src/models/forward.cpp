@@ -189,7 +189,8 @@ class Forward {
     }
     {
       const ProfileScope scope = timed_attention(kind.window);
-      s_.attention.run(compute_, batch_, memory_, index, kind.window, s_.q.data(),
+      const float* sinks = layer.sinks.empty() ? nullptr : layer.sinks.data();
+      s_.attention.run(compute_, batch_, memory_, {index, kind.window, sinks}, s_.q.data(),
                        s_.attended.row(0));
       compute_.for_rows(tokens_, [&](int32_t t) {
         s_.attended.quantize_row(*compute_.kernels, t, layer.o.column_order);
@@ -287,10 +288,13 @@ class Forward {
       s_.input.quantize_row(*compute_.kernels, i, w_.output.column_order);
     });
     linear(compute_, s_.input.view(), std::array{Linear{&w_.output, s_.logits.data()}});
-    if (c_.logit_scale == 1) return;
+    if (c_.logit_scale == 1 && c_.logit_cap == 0) return;
     compute_.for_rows(rows, [&](int32_t i) {
       float* y = s_.logits.data() + int64_t{i} * c_.vocab;
-      for (int32_t t = 0; t < c_.vocab; ++t) y[t] *= c_.logit_scale;
+      if (c_.logit_scale != 1) {
+        for (int32_t t = 0; t < c_.vocab; ++t) y[t] *= c_.logit_scale;
+      }
+      if (c_.logit_cap > 0) compute_.kernels->soft_cap(y, c_.logit_cap, c_.vocab);
     });
   }
 

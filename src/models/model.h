@@ -57,6 +57,9 @@ struct ModelOptions {
   std::string pack_dir;  // "": keep no pack files
   ComputePool* pool = nullptr;
   PackMode pack_mode = PackMode::kUse;
+  // Tokens of the contexts that will be served: some models rotate longer ones otherwise. 0: all
+  // that the model takes.
+  int32_t context_tokens = 0;
 };
 
 class Model {

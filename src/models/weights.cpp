@@ -33,7 +33,24 @@ class Collector {
 
   Status matrix(const std::string& name, int64_t cols, int64_t rows, Matrix& out) {
     WOK_TRY(tensor, find(name, cols, rows));
-    places_.push_back({tensor, &out});
+    places_.push_back({tensor, &out, 0, rows});
+    return Ok{};
+  }
+
+  struct Part {
+    Matrix* matrix;
+    int64_t rows;
+  };
+  // Matrices that are one tensor, one above the other.
+  Status stacked(const std::string& name, int64_t cols, std::initializer_list<Part> parts) {
+    int64_t rows = 0;
+    for (const Part& part : parts) rows += part.rows;
+    WOK_TRY(tensor, find(name, cols, rows));
+    int64_t first = 0;
+    for (const Part& part : parts) {
+      places_.push_back({tensor, part.matrix, first, part.rows});
+      first += part.rows;
+    }
     return Ok{};
   }
 
@@ -76,12 +93,21 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_norm.weight", e, layer.attention_norm));
     WOK_RETURN_IF_ERROR(from.vector(prefix + "ffn_norm.weight", e, layer.feed_forward_norm));
   }
-  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_q.weight", e, q, layer.q));
-  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_k.weight", e, kv, layer.k));
-  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_v.weight", e, kv, layer.v));
+  if (c.fused_projections) {
+    WOK_RETURN_IF_ERROR(from.stacked(prefix + "attn_qkv.weight", e,
+                                     {{&layer.q, q}, {&layer.k, kv}, {&layer.v, kv}}));
+  } else {
+    WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_q.weight", e, q, layer.q));
+    WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_k.weight", e, kv, layer.k));
+    WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_v.weight", e, kv, layer.v));
+  }
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_output.weight", q, e, layer.o));
   if (c.experts.count > 0) {
     WOK_RETURN_IF_ERROR(collect_experts(from, c, prefix, layer));
+  } else if (c.fused_projections) {
+    WOK_RETURN_IF_ERROR(
+        from.stacked(prefix + "ffn_up.weight", e, {{&layer.gate, f}, {&layer.up, f}}));
+    WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_down.weight", f, e, layer.down));
   } else {
     WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_gate.weight", e, f, layer.gate));
     WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_up.weight", e, f, layer.up));
@@ -104,6 +130,27 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
         from.vector(prefix + "post_attention_norm.weight", e, layer.post_attention_norm));
     WOK_RETURN_IF_ERROR(
         from.vector(prefix + "post_ffw_norm.weight", e, layer.post_feed_forward_norm));
+  }
+  return Ok{};
+}
+
+Status collect_rope_factors(Collector& from, const ModelFile& file, const DecoderConfig& c,
+                            std::vector<float>& factors) {
+  std::vector<std::string> names;  // the last of them counts; all of them are checked
+  if (c.long_rope_beyond > 0) {
+    const int32_t served = c.served_tokens > 0 ? c.served_tokens : c.context_tokens;
+    names = {"rope_factors_short.weight", "rope_factors_long.weight"};
+    if (served <= c.long_rope_beyond) std::swap(names[0], names[1]);
+  } else if (file.find_tensor("rope_freqs.weight") != nullptr) {
+    names = {"rope_freqs.weight"};
+  }
+  for (const std::string& name : names) {
+    WOK_RETURN_IF_ERROR(from.vector(name, c.rope_dims / 2, factors));
+    for (const float factor : factors) {
+      if (!(factor > 1e-6f && factor < 1e9f)) {
+        return invalid(fmt::format("'{}': {} holds {}", file.path(), name, factor));
+      }
+    }
   }
   return Ok{};
 }
@@ -148,15 +195,7 @@ Result<std::vector<MatrixPlace>> collect_weights(const ModelFile& file, const De
   const bool tied = file.find_tensor("output.weight") == nullptr;
   WOK_RETURN_IF_ERROR(from.matrix(tied ? "token_embd.weight" : "output.weight", config.embedding,
                                   config.vocab, weights.output));
-  if (file.find_tensor("rope_freqs.weight") != nullptr) {
-    WOK_RETURN_IF_ERROR(
-        from.vector("rope_freqs.weight", config.rope_dims / 2, weights.rope_factors));
-    for (const float factor : weights.rope_factors) {
-      if (!(factor > 1e-6f && factor < 1e9f)) {
-        return invalid(fmt::format("'{}': rope_freqs.weight holds {}", file.path(), factor));
-      }
-    }
-  }
+  WOK_RETURN_IF_ERROR(collect_rope_factors(from, file, config, weights.rope_factors));
   return places;
 }
 

@@ -47,13 +47,13 @@ Workspace::Workspace(const DecoderConfig& c, const DecoderWeights& weights, int3
     expert_gated.reserve(rows, x.feed_forward);
   }
   rope.reserve(frequencies(c, weights, c.rope_base, c.rope_scale), tokens,
-               c.yarn_factor > 0 ? yarn_magnitude(c.yarn_factor) : 1.0f);
+               c.yarn_factor > 0 ? yarn_magnitude(c.yarn_factor) : c.rope_magnitude);
   if (c.rope_base_local > 0) {
     rope_local.reserve(rope_frequencies(c.rope_dims, c.rope_base_local, 1.0), tokens);
   }
   const float scale =
       c.attention_scale != 0 ? c.attention_scale : 1.0f / std::sqrt(static_cast<float>(c.head_dim));
-  attention.reserve({c.heads, c.kv_heads, c.head_dim, scale}, tokens, sequences);
+  attention.reserve({c.heads, c.kv_heads, c.head_dim, scale, c.attention_cap}, tokens, sequences);
   logits.resize(static_cast<size_t>(logit_rows) * c.vocab);
   const int32_t widest = std::max({c.embedding, q_width, feed_forward, x.feed_forward});
   scratch_stride = (linear_scratch_bytes(widest) + 127) / 128 * 128;
