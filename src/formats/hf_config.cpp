@@ -36,6 +36,7 @@ constexpr ModelType kModelTypes[] = {
     {"granitemoeshared", "granitemoe"},
     {"smollm3", "smollm3"},
     {"phi3", "phi3"},
+    {"gpt_oss", "gpt-oss", 2},
 };
 
 // Settings that change the equations, with the value that wok computes.
@@ -64,11 +65,12 @@ class Reader {
           fmt::format("'{}' is of model type '{}'; wok runs {}", folder_, type, known));
     }
     out_.norms_plus_one = out_.architecture.starts_with("gemma");
-    out_.post_norms = full_gemma() || out_.architecture == "olmo2";
+    // GGUF calls the norm before GPT-OSS's experts so, too.
+    out_.post_norms = full_gemma() || out_.architecture == "olmo2" || type == "gpt_oss";
     out_.tied = c_.value("tie_word_embeddings", out_.norms_plus_one);
     text("general.architecture", out_.architecture);
     WOK_RETURN_IF_ERROR(check_settings(type));
-    WOK_RETURN_IF_ERROR(sizes());
+    WOK_RETURN_IF_ERROR(sizes(type));
     WOK_RETURN_IF_ERROR(experts(type));
     WOK_RETURN_IF_ERROR(read_hf_rope(c_, folder_, out_));
     for (const auto& [from, to] : {std::pair{"embedding_multiplier", "embedding_scale"},
@@ -120,6 +122,8 @@ class Reader {
         {"pretraining_tp", 1},
         {"position_embedding_type", "rope"},
         {"use_bidirectional_attention", false},
+        {"swiglu_limit", 7},
+        {"swiglu_alpha", 1.702},
     };
     for (const Fixed& f : fixed) {
       if (has(f.name) && c_.at(f.name) != f.value) return refuse(f.name, c_.at(f.name), f.value);
@@ -159,7 +163,7 @@ class Reader {
     }
   }
 
-  Status sizes() {
+  Status sizes(const std::string& type) {
     WOK_RETURN_IF_ERROR(copy("num_hidden_layers", "block_count"));
     WOK_RETURN_IF_ERROR(copy("hidden_size", "embedding_length"));
     WOK_RETURN_IF_ERROR(copy("intermediate_size", "feed_forward_length"));
@@ -178,7 +182,7 @@ class Reader {
       number("attention.scale", 1 / std::sqrt(scale));
       cap("final_logit_softcapping", 30);
       if (out_.architecture == "gemma2") cap("attn_logit_softcapping", 50);
-    } else if (out_.architecture == "phi3") {
+    } else if (out_.architecture == "phi3" || type == "gpt_oss") {
       WOK_RETURN_IF_ERROR(copy("sliding_window", "attention.sliding_window", false));
     } else if (has("sliding_window") && c_.value("use_sliding_window", true)) {
       // Within the window such a model is the baseline; beyond it wok does not go.

@@ -31,6 +31,7 @@ constexpr Name kInLayer[] = {
     {"mlp.gate_up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
     {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.router", "ffn_gate_inp"},
     {"block_sparse_moe.gate", "ffn_gate_inp"},
     {"block_sparse_moe.router.layer", "ffn_gate_inp"},
     {"block_sparse_moe.output_linear", "ffn_down_exps"},

@@ -93,6 +93,10 @@ class RopeReader {
     for (const auto& [name, ours] : {std::pair{"beta_fast", 32.0}, {"beta_slow", 1.0}}) {
       if (s_.value(name, ours) != ours) return refuse(name, s_.at(name), ours);
     }
+    const bool whole_pairs = out_.architecture != "gpt-oss";
+    if (s_.value("truncate", true) != whole_pairs) {
+      return refuse("truncate", s_.value("truncate", true), whole_pairs);
+    }
     for (const char* other : {"mscale", "mscale_all_dim", "attention_factor"}) {
       if (s_.contains(other) && !s_.at(other).is_null()) {
         return refuse(other, s_.at(other), nullptr);

@@ -184,7 +184,9 @@ Status read_experts(const ModelFile& file, const std::string& arch, DecoderConfi
   WOK_TRY(scale, read.number("expert_weights_scale", 0, 1e6, 0));
   WOK_TRY(groups, read.count("expert_group_count", 0, 4096, 0));
   WOK_TRY(gating, read.count("expert_gating_func", 0, 255, 0));
-  if ((scale != 0 && scale != 1) || groups > 1 || gating > 1) {
+  // 3: a softmax over the chosen ones, which gpt-oss has (LLAMA_EXPERT_GATING_FUNC of GGUF).
+  const bool softmax = gating <= 1 || (gating == 3 && arch == "gpt-oss");
+  if ((scale != 0 && scale != 1) || groups > 1 || !softmax) {
     return unsupported(
         fmt::format("'{}' routes its experts in a way that wok does not run (weights scale {}, {} "
                     "groups, gating "

@@ -30,7 +30,7 @@ struct Workspace {
 
   int32_t max_tokens, max_sequences, max_logit_rows;
   LazyVector<float> residual;  // [tokens, embedding]
-  LazyVector<float> sublayer;  // [tokens, embedding], where post-norms follow
+  LazyVector<float> sublayer;  // [tokens, embedding], where a bias, a norm or a scale follows
   LazyVector<float> q, k, v;   // [tokens, heads * head_dim]
   LazyVector<float> gate, up;  // [tokens, feed_forward]
   ActivationBuffer input;      // norm outputs, [tokens, embedding]

@@ -55,10 +55,15 @@ class Collector {
   }
 
   Status vector(const std::string& name, int64_t n, std::vector<float>& out) {
-    WOK_TRY(tensor, find(name, n, 1));
-    out.resize(n);
+    return vectors(name, n, 1, out);
+  }
+
+  // `count` of them one after the other.
+  Status vectors(const std::string& name, int64_t n, int64_t count, std::vector<float>& out) {
+    WOK_TRY(tensor, find(name, n, count));
+    out.resize(static_cast<size_t>(n * count));
     std::vector<uint8_t> buffer;
-    tensor->format->dequantize(tensor->read_rows(0, 1, buffer), out.data(), n);
+    tensor->format->dequantize(tensor->read_rows(0, count, buffer), out.data(), n * count);
     return Ok{};
   }
 
@@ -74,6 +79,12 @@ Status collect_experts(Collector& from, const DecoderConfig& c, const std::strin
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_gate_exps.weight", e, n * f, layer.expert_gate));
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_up_exps.weight", e, n * f, layer.expert_up));
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_down_exps.weight", f, n * e, layer.expert_down));
+  if (c.experts.biases) {
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "ffn_gate_inp.bias", n, layer.router_bias));
+    WOK_RETURN_IF_ERROR(from.vectors(prefix + "ffn_gate_exps.bias", f, n, layer.gate_bias));
+    WOK_RETURN_IF_ERROR(from.vectors(prefix + "ffn_up_exps.bias", f, n, layer.up_bias));
+    WOK_RETURN_IF_ERROR(from.vectors(prefix + "ffn_down_exps.bias", e, n, layer.down_bias));
+  }
   if (const int64_t shared = c.experts.shared_feed_forward; shared > 0) {
     WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_gate_shexp.weight", e, shared, layer.gate));
     WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_up_shexp.weight", e, shared, layer.up));
@@ -91,7 +102,8 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
   const int64_t q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
   if (c.pre_norms) {
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_norm.weight", e, layer.attention_norm));
-    WOK_RETURN_IF_ERROR(from.vector(prefix + "ffn_norm.weight", e, layer.feed_forward_norm));
+    WOK_RETURN_IF_ERROR(
+        from.vector(prefix + c.feed_forward_norm + ".weight", e, layer.feed_forward_norm));
   }
   if (c.fused_projections) {
     WOK_RETURN_IF_ERROR(from.stacked(prefix + "attn_qkv.weight", e,
@@ -117,6 +129,12 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_q.bias", q, layer.q_bias));
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_k.bias", kv, layer.k_bias));
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_v.bias", kv, layer.v_bias));
+  }
+  if (c.output_bias) {
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_output.bias", e, layer.o_bias));
+  }
+  if (c.attention_sinks) {
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_sinks.weight", c.heads, layer.sinks));
   }
   if (c.qk_norm != QkNorm::kNone) {
     const bool whole = c.qk_norm == QkNorm::kWhole;
@@ -160,8 +178,10 @@ Status check_all_used(const ModelFile& file, const DecoderConfig& c) {
   for (const ModelTensor& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
     const bool added =
-        c.qkv_bias && (name.ends_with("attn_q.bias") || name.ends_with("attn_k.bias") ||
-                       name.ends_with("attn_v.bias"));
+        (c.qkv_bias && (name.ends_with("attn_q.bias") || name.ends_with("attn_k.bias") ||
+                        name.ends_with("attn_v.bias"))) ||
+        (c.output_bias && name.ends_with("attn_output.bias")) ||
+        (c.experts.biases && (name.ends_with("ffn_gate_inp.bias") || name.ends_with("_exps.bias")));
     if (name.ends_with(".scale")) {
       return unsupported(fmt::format("'{}' scales whole tensors ('{}'), which wok does not do",
                                      file.path(), name));

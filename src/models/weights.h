@@ -20,7 +20,9 @@ struct LayerWeights {
   Matrix router, expert_gate, expert_up, expert_down;
   std::vector<float> shared_gate;                                  // shared_gate
   std::vector<float> attention_norm, feed_forward_norm;            // pre_norms
-  std::vector<float> q_bias, k_bias, v_bias;                       // qkv_bias
+  std::vector<float> q_bias, k_bias, v_bias, o_bias;               // qkv_bias, output_bias
+  std::vector<float> router_bias;                                  // experts.biases: [experts]
+  std::vector<float> gate_bias, up_bias, down_bias;                // [experts, rows of one]
   std::vector<float> sinks;                                        // attention_sinks: [heads]
   std::vector<float> q_norm, k_norm;                               // qk_norm
   std::vector<float> post_attention_norm, post_feed_forward_norm;  // post_norms

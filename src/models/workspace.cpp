@@ -9,9 +9,10 @@ namespace {
 
 std::vector<float> frequencies(const DecoderConfig& c, const DecoderWeights& weights, double base,
                                double scale) {
-  std::vector<float> out =
-      c.yarn_factor > 0 ? yarn_frequencies(c.rope_dims, base, c.yarn_factor, c.yarn_original_tokens)
-                        : rope_frequencies(c.rope_dims, base, scale);
+  std::vector<float> out = c.yarn_factor > 0
+                               ? yarn_frequencies(c.rope_dims, base, c.yarn_factor,
+                                                  c.yarn_original_tokens, c.yarn_whole_pairs)
+                               : rope_frequencies(c.rope_dims, base, scale);
   for (size_t i = 0; i < weights.rope_factors.size(); ++i) out[i] /= weights.rope_factors[i];
   return out;
 }
@@ -25,7 +26,8 @@ Workspace::Workspace(const DecoderConfig& c, const DecoderWeights& weights, int3
   const ExpertConfig& x = c.experts;
   const int32_t q_width = c.heads * c.head_dim, kv_width = c.kv_heads * c.head_dim;
   residual.resize(n * c.embedding);
-  if (c.post_norms || c.residual_scale != 1 || x.shared_gate) sublayer.resize(n * c.embedding);
+  if (c.post_norms || c.residual_scale != 1 || c.output_bias || x.shared_gate)
+    sublayer.resize(n * c.embedding);
   // Of the gated MLP, or of the expert that all tokens share.
   const int32_t feed_forward = x.count > 0 ? x.shared_feed_forward : c.feed_forward;
   q.resize(n * q_width);

@@ -35,12 +35,18 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "gemma2": dict(model_type="gemma2", head_dim=16, query_pre_attn_scalar=24, sliding_window=24,
                    attn_logit_softcapping=3.0, final_logit_softcapping=8.0, num_hidden_layers=4,
                    tie_word_embeddings=True),
-    # The short divisors count: no prompt is longer than the trained context.
+    # The short divisors count: the context is the trained one.
     "phi3": dict(model_type="phi3", num_attention_heads=2, num_key_value_heads=1,
                  intermediate_size=48, original_max_position_embeddings=2048,
-                 partial_rotary_factor=0.5,
-                 rope_scaling={"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.7],
+                 max_position_embeddings=2048, partial_rotary_factor=0.5,
+                 rope_scaling={"rope_type": "longrope", "factor": 2.0,
+                               "short_factor": [1.0, 1.1, 1.3, 1.7],
                                "long_factor": [2.0, 3.0, 4.0, 5.0]}),
+    "gpt_oss": dict(model_type="gpt_oss", head_dim=16, sliding_window=24, num_local_experts=4,
+                    num_experts_per_tok=2, intermediate_size=32, vocab_size=128,
+                    rope_parameters={"rope_type": "yarn", "factor": 4.0, "beta_fast": 32.0,
+                                     "beta_slow": 1.0, "truncate": False, "rope_theta": 150000.0,
+                                     "original_max_position_embeddings": 128}),
 }
 
 

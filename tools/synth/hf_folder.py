@@ -20,13 +20,15 @@ from typing import Any
 import gguf
 import numpy as np
 
+from hf_gpt_oss import fused_experts
+
 Array = np.ndarray
 
 MODEL_TYPES = {
     "llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen2moe": "qwen2_moe",
     "qwen3moe": "qwen3_moe", "gemma": "gemma", "gemma2": "gemma2", "gemma3": "gemma3_text", "olmo2": "olmo2",
     "olmoe": "olmoe", "granite": "granite", "granitemoe": "granitemoe", "smollm3": "smollm3",
-    "phi3": "phi3",
+    "phi3": "phi3", "gpt-oss": "gpt_oss",
 }
 CLASSES = {
     "llama": "LlamaForCausalLM", "mixtral": "MixtralForCausalLM", "qwen2": "Qwen2ForCausalLM",
@@ -37,6 +39,7 @@ CLASSES = {
     "granite": "GraniteForCausalLM", "granitemoe": "GraniteMoeForCausalLM",
     "granitemoeshared": "GraniteMoeSharedForCausalLM",
     "smollm3": "SmolLM3ForCausalLM", "phi3": "Phi3ForCausalLM",
+    "gpt_oss": "GptOssForCausalLM",
 }
 PERMUTED = ("llama", "granite", "granitemoe", "smollm3")
 SCHEMES = ("none", "float32", "gptq", "awq", "pack-quantized", "int-quantized", "fp8")
@@ -280,6 +283,8 @@ class Source:
     def hf_name(self, name: str) -> str:
         """Of a tensor that is one module; experts are cut apart by the caller."""
         post = self.architecture in ("gemma2", "gemma3", "olmo2")
+        if name.endswith("attn_sinks"):
+            return f"model.layers.{name.split('.')[1]}.self_attn.sinks"
         layer = {
             "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj",
             "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
@@ -292,7 +297,7 @@ class Source:
             "ffn_gate": "mlp.gate_proj", 
             "ffn_up": "mlp.gate_up_proj" if self.architecture == "phi3" else "mlp.up_proj",
             "ffn_down": "mlp.down_proj",
-            "ffn_gate_inp": {"mixtral": "block_sparse_moe.gate",
+            "ffn_gate_inp": {"gpt_oss": "mlp.router", "mixtral": "block_sparse_moe.gate",
                              "granitemoe": "block_sparse_moe.router.layer"}.get(
                                  self.model_type.removesuffix("shared"), "mlp.gate"),
             "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
@@ -342,7 +347,7 @@ class Source:
         out["hidden_activation" if gemma else "hidden_act"] = \
             "gelu_pytorch_tanh" if gemma else "silu"
         if get("expert_count"):
-            mixtral = self.model_type in ("mixtral", "granitemoe", "granitemoeshared")
+            mixtral = self.model_type in ("mixtral", "granitemoe", "granitemoeshared", "gpt_oss")
             out["num_local_experts" if mixtral else "num_experts"] = get("expert_count")
             out["num_experts_per_tok"] = get("expert_used_count")
             if self.model_type in ("qwen2_moe", "qwen3_moe"):
@@ -362,6 +367,9 @@ class Source:
         if self.architecture == "gemma2":
             out["attn_logit_softcapping"] = float(get("attn_logit_softcapping"))
             out["final_logit_softcapping"] = float(get("final_logit_softcapping"))
+        if self.architecture == "gpt-oss":
+            out["sliding_window"] = get("attention.sliding_window")
+            out["rope_scaling"]["truncate"] = False
         if self.architecture in ("gemma2", "gemma3"):
             out["sliding_window"] = get("attention.sliding_window")
             out["query_pre_attn_scalar"] = get("attention.key_length")
@@ -447,6 +455,12 @@ def convert(source: Source, scheme: Scheme, keep: list[str]) -> tuple[dict, dict
             reference[name] = tensor.data
             continue
         w = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+        if source.architecture == "gpt-oss" and "_exps" in name:
+            reference[name] = w
+            continue
+        if name.endswith("attn_sinks.weight"):
+            out[source.hf_name(name.removesuffix(".weight"))] = reference[name] = w
+            continue
         if name.endswith(".bias"):
             out[source.hf_name(name) + ".bias"] = w
             reference[name] = w
@@ -477,6 +491,10 @@ def convert(source: Source, scheme: Scheme, keep: list[str]) -> tuple[dict, dict
         value = module(source.hf_name(name),
                        unpermute(w, heads) if heads else w[None] if vector else w)
         reference[name] = permute(value, heads) if heads else value[0] if vector else value
+    if source.architecture == "gpt-oss":
+        tensors = {t.name: t for t in source.reader.tensors}
+        for i in range(source.get("block_count")):
+            out |= fused_experts(tensors, i, reference, scheme.name == "float32")
     if source.architecture == "granitemoe":
         kinds = {"exps": "block_sparse_moe"}
         if source.model_type == "granitemoeshared":
@@ -530,6 +548,10 @@ def main() -> None:
     tensors, reference = convert(source, scheme, args.keep)
     os.makedirs(args.folder, exist_ok=True)
     config = source.config()
+    if source.architecture == "gpt-oss" and args.scheme != "float32":
+        config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": [
+            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
+            "lm_head"]}
     if (quantization := scheme.config()) is not None:
         if args.says_version:
             quantization["checkpoint_format"] = "gptq" if args.says_version == 1 else "gptq_v2"

@@ -76,10 +76,14 @@ def values(tensor: Tensor, shape: Shape, kind: gguf.GGMLQuantizationType, seed: 
     if tensor.name.startswith("rope_factors_"):
         most = 8.0 if "long" in tensor.name else 1.5
         return random.uniform(1, most, tensor.dims).astype(np.float32)
+    if tensor.name.endswith(".bias"):
+        # Of experts wide enough to meet the limits of the gate.
+        most = 8 if "_exps" in tensor.name and "down" not in tensor.name else 2
+        return random.uniform(-most, most, tensor.dims).astype(np.float32)
     if len(tensor.dims) > 1:
         return random_matrix(kind, tensor.dims, 1 / math.sqrt(tensor.dims[-1]), random)
-    if tensor.name.endswith(".bias"):
-        return random.uniform(-2, 2, tensor.dims).astype(np.float32)
+    if "attn_sinks" in tensor.name:
+        return random.uniform(-1, 3, tensor.dims).astype(np.float32)
     if tensor.name.endswith("ffn_gate_inp_shexp.weight"):
         return (random.normal(0, 1, tensor.dims) / math.sqrt(shape.width)).astype(np.float32)
     centre = NORMS.get(tensor.name.split(".")[-2], 1.0)

@@ -85,7 +85,8 @@ class Tensor:
 
     @property
     def is_matrix(self) -> bool:
-        return len(self.dims) > 1 and "ffn_gate_inp" not in self.name
+        return (len(self.dims) > 1 and "ffn_gate_inp" not in self.name
+                and not self.name.endswith(".bias"))
 
     @property
     def elements(self) -> int:
@@ -152,6 +153,9 @@ SHAPES = {
     # Every prompt is longer than the trained context, so that the long divisors count.
     "tiny-phi3": Shape("phi3", "smollm", rope_base=1e4, eps=1e-5, window=40, rope_part=0.75,
                        long_rope=(1, 1.19), **(TINY | dict(head_dim=16, first_special=0))),
+    "tiny-gpt-oss": Shape("gpt-oss", "llama3", rope_base=1.5e5, eps=1e-5, window=32, experts=4,
+                          experts_used=2, expert_feed_forward=64, yarn=(8.0, 64),
+                          **(TINY | dict(head_dim=16, feed_forward=64))),
     # Six layers, so that one of them is global.
     "tiny-gemma3": Shape("gemma3", "smollm", rope_base=1e6, eps=1e-6, window=512,
                          **(TINY | dict(layers=6, first_special=0))),
@@ -172,7 +176,15 @@ def _layer(s: Shape, i: int) -> Iterator[Tensor]:
         yield tensor("attn_k", kv, s.width)
         yield tensor("attn_v", kv, s.width)
     yield tensor("attn_output", s.width, q)
-    if s.architecture in ("qwen2", "qwen2moe"):
+    if s.architecture == "gpt-oss":
+        yield Tensor(f"blk.{i}.attn_output.bias", (s.width,), i)
+        yield tensor("attn_sinks", s.heads)
+        yield tensor("post_attention_norm", s.width)
+        yield Tensor(f"blk.{i}.ffn_gate_inp.bias", (s.experts,), i)
+        for name, rows in (("gate", s.expert_feed_forward), ("up", s.expert_feed_forward),
+                           ("down", s.width)):
+            yield Tensor(f"blk.{i}.ffn_{name}_exps.bias", (s.experts, rows), i)
+    if s.architecture in ("qwen2", "qwen2moe", "gpt-oss"):
         yield Tensor(f"blk.{i}.attn_q.bias", (q,), i)
         yield Tensor(f"blk.{i}.attn_k.bias", (kv,), i)
         yield Tensor(f"blk.{i}.attn_v.bias", (kv,), i)
@@ -185,7 +197,7 @@ def _layer(s: Shape, i: int) -> Iterator[Tensor]:
     if s.architecture in ("gemma2", "gemma3", "olmo2"):
         yield tensor("post_attention_norm", s.width)
         yield tensor("post_ffw_norm", s.width)
-    if s.architecture != "olmo2":
+    if s.architecture not in ("olmo2", "gpt-oss"):
         yield tensor("ffn_norm", s.width)
     if s.architecture == "phi3":
         yield tensor("ffn_up", 2 * s.feed_forward, s.width)
