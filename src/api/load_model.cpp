@@ -81,7 +81,8 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   const int32_t threads = engine_options.threads;
   auto pool = std::make_unique<ComputePool>(threads > 0 ? threads : usable_cpus());
   const std::string packs = options.cache_dir.empty() ? "" : options.cache_dir + "/packs";
-  const ModelOptions model_options{.pack_dir = packs, .pool = pool.get()};
+  const ModelOptions model_options{
+      .pack_dir = packs, .pool = pool.get(), .context_tokens = engine_options.context_tokens};
   if (draft_file != nullptr) {
     WOK_TRY(draft, Model::load(draft_file, *isa.kernels, model_options));
     draft_file->release_pages();

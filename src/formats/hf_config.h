@@ -16,10 +16,11 @@ using HfKey = std::variant<int64_t, double, std::string>;
 struct HfConfig {
   std::string architecture;           // as GGUF names it
   std::map<std::string, HfKey> keys;  // whole keys ("llama.block_count")
-  std::vector<float> rope_factors;    // what rope_freqs.weight would hold (Llama 3), or empty
-  bool norms_plus_one = false;        // norm weights are stored without the 1 (Gemma)
-  bool post_norms = false;            // post_attention_layernorm follows its sublayer
-  bool tied = false;                  // lm_head is the embedding
+  // What GGUF holds as tensors beside: "rope_freqs" (Llama 3), "rope_factors_short" and "_long".
+  std::map<std::string, std::vector<float>> rope_vectors;
+  bool norms_plus_one = false;  // norm weights are stored without the 1 (Gemma)
+  bool post_norms = false;      // post_attention_layernorm follows its sublayer
+  bool tied = false;            // lm_head is the embedding
 };
 
 // Errors: kUnsupported names a model type or a setting that wok does not run; kInvalid a field that

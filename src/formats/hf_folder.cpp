@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "formats/hf_config.h"
+#include "formats/hf_gpt_oss.h"
 #include "formats/hf_names.h"
 #include "formats/hf_scheme.h"
 #include "formats/hf_shards.h"
@@ -117,6 +118,8 @@ class HfFolder {
     }
     if (quantization_.is_null()) return Ok{};
     const std::string method = quantization_.value("quant_method", "");
+    // GPT-OSS's own: its experts' tensors say it themselves.
+    if (method == "mxfp4" && config_.architecture == "gpt-oss") return Ok{};
     std::string known;
     for (const HfScheme* scheme : hf_schemes()) {
       if (method == scheme->method) scheme_ = scheme;
@@ -215,6 +218,12 @@ class HfFolder {
     std::map<std::string, Found> found;
     std::set<std::string> seen;
     for (const auto& [name, tensor] : tensors) {
+      if (config_.architecture == "gpt-oss" && is_gpt_oss_tensor(name)) {
+        WOK_TRY(made, read_gpt_oss_tensor(name, tensors, path_));
+        for (const HfNamed& one : made)
+          add_matrix(one.name, one.matrix, one.matrix.rows == 1 ? 1 : 2);
+        continue;
+      }
       if (name.ends_with(".bias")) {
         WOK_RETURN_IF_ERROR(add_bias(name, tensor));
         continue;
@@ -247,7 +256,7 @@ class HfFolder {
     }
     agree_on_orders(found);
     for (auto& [name, entry] : found) WOK_RETURN_IF_ERROR(add_found(name, entry));
-    if (!config_.rope_factors.empty()) add_rope_factors();
+    for (const auto& [name, factors] : config_.rope_vectors) add_rope_factors(name, factors);
     return Ok{};
   }
 
@@ -302,9 +311,10 @@ class HfFolder {
       return unsupported(fmt::format("'{}' holds '{}', which wok has no place for", path_, name));
     }
     // Some writers give every module a bias of zeros.
-    const bool wanted =
-        config_.architecture.starts_with("qwen2") &&
-        (module.ends_with("q_proj") || module.ends_with("k_proj") || module.ends_with("v_proj"));
+    const bool of_inputs =
+        module.ends_with("q_proj") || module.ends_with("k_proj") || module.ends_with("v_proj");
+    const bool wanted = (config_.architecture.starts_with("qwen2") && of_inputs) ||
+                        config_.architecture == "gpt-oss";
     if (!wanted) {
       bool zero = true;
       for (int64_t i = 0; i < tensor.elements() && zero; ++i) zero = tensor.float_at(i) == 0;
@@ -320,7 +330,6 @@ class HfFolder {
   }
 
   Status add_found(const std::string& name, Found& entry) {
-    ModelTensor out;
     HfMatrix matrix;
     if (entry.parts[0].first >= 0) {
       std::sort(entry.parts.begin(), entry.parts.end(),
@@ -340,8 +349,14 @@ class HfFolder {
     }
     const bool norm = name.ends_with("_norm");
     if (norm && config_.norms_plus_one) matrix = hf_plus_one(matrix);
+    add_matrix(name + ".weight", matrix, entry.shape.size() == 1 ? 1 : 2);
+    return Ok{};
+  }
+
+  void add_matrix(const std::string& name, const HfMatrix& matrix, int32_t dims) {
+    ModelTensor out;
     out.format = matrix.format;
-    out.dims = entry.shape.size() == 1 ? 1 : 2;
+    out.dims = dims;
     out.shape[0] = matrix.cols;
     out.shape[1] = matrix.rows;
     out.data = matrix.data;
@@ -349,18 +364,17 @@ class HfFolder {
     out.identity = matrix.identity;
     out.stored_bytes = matrix.stored_bytes;
     if (matrix.source != nullptr) file_.owned_.push_back(matrix.source);
-    add_tensor(name + ".weight", out);
-    return Ok{};
+    add_tensor(name, out);
   }
 
-  void add_rope_factors() {
-    const std::vector<float>& factors = own(config_.rope_factors);
+  void add_rope_factors(const std::string& name, const std::vector<float>& values) {
+    const std::vector<float>& factors = own(values);
     ModelTensor out;
     out.format = &kWeightFormat_f32;
     out.dims = 1;
     out.shape[0] = static_cast<int64_t>(factors.size());
     out.data = {reinterpret_cast<const uint8_t*>(factors.data()), factors.size() * sizeof(float)};
-    add_tensor("rope_freqs.weight", out);
+    add_tensor(name + ".weight", out);
   }
 
   void add_tensor(const std::string& name, ModelTensor tensor) {

@@ -22,16 +22,20 @@ constexpr Name kInLayer[] = {
     {"self_attn.q_proj", "attn_q"},
     {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"},
+    {"self_attn.qkv_proj", "attn_qkv"},
     {"self_attn.o_proj", "attn_output"},
     {"self_attn.q_norm", "attn_q_norm"},
     {"self_attn.k_norm", "attn_k_norm"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
+    {"mlp.gate_up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
     {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.router", "ffn_gate_inp"},
     {"block_sparse_moe.gate", "ffn_gate_inp"},
     {"block_sparse_moe.router.layer", "ffn_gate_inp"},
     {"block_sparse_moe.output_linear", "ffn_down_exps"},
+    {"shared_mlp.output_linear", "ffn_down_shexp"},
     {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
     {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
     {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
@@ -84,10 +88,11 @@ std::vector<HfPlace> hf_places(std::string_view module, const HfConfig& config) 
   if (module == "post_attention_layernorm") {
     return {{.name = prefix + (config.post_norms ? "post_attention_norm" : "ffn_norm")}};
   }
-  if (module == "block_sparse_moe.input_linear") {
+  if (module == "block_sparse_moe.input_linear" || module == "shared_mlp.input_linear") {
     // Each expert's gate and up, one above the other.
-    return {{.name = prefix + "ffn_gate_exps", .part = 0, .parts = 2},
-            {.name = prefix + "ffn_up_exps", .part = 1, .parts = 2}};
+    const char* kind = module.starts_with("shared") ? "shexp" : "exps";
+    return {{.name = fmt::format("{}ffn_gate_{}", prefix, kind), .part = 0, .parts = 2},
+            {.name = fmt::format("{}ffn_up_{}", prefix, kind), .part = 1, .parts = 2}};
   }
   if (const char* name = find(kInLayer, module)) {
     return {{.name = *name == '\0' ? "" : prefix + name}};

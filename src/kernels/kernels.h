@@ -142,6 +142,9 @@ struct AttendArgs {
   int32_t begin[kMaxAttendRows] = {};
   int32_t end[kMaxAttendRows] = {};
   float scale = 1;  // applied to q·k
+  float cap = 0;    // scores become cap * tanh(score / cap); 0: they stay
+  // [rows]: a score that takes its part of the row's softmax and brings no value; null: none.
+  const float* sinks = nullptr;  // attend_split leaves them to combine_splits
 };
 // What attend_split leaves of a row: sums of weighted values [head_dim], their greatest score, the
 // sum of their weights (0: the row sees nothing of the split), and padding.
@@ -158,6 +161,9 @@ struct KvKernels {
   // for bit.
   void (*attend_split)(const AttendArgs& args, int32_t split);
 };
+
+constexpr float kGluLimit = 7;  // of clamped_glu
+constexpr float kGluSlope = 1.702f;
 
 // How matmul reads packed panels for a few rows: one after the other, or several side by side.
 // Which is faster depends on a CPU's prefetchers, not on its instructions; the results are the same
@@ -182,14 +188,18 @@ struct KernelTable {
   void (*rope_halves)(float* x, const float* cos, const float* sin, int32_t n);
   void (*silu_mul)(const float* gate, const float* up, int32_t n, float* y);
   void (*gelu_mul)(const float* gate, const float* up, int32_t n, float* y);  // tanh form
-  void (*add)(const float* x, int32_t n, float* y);                           // y += x
-  int32_t (*argmax)(const float* x, int32_t n);  // lowest index of the largest; NaN never wins
+  // g * sigmoid(1.702 g) * (u + 1), of g = min(gate, kGluLimit) and u = up within +-kGluLimit.
+  void (*clamped_glu)(const float* gate, const float* up, int32_t n, float* y);
+  void (*add)(const float* x, int32_t n, float* y);  // y += x
+  void (*soft_cap)(float* x, float cap, int32_t n);  // x = cap * tanh(x / cap)
+  int32_t (*argmax)(const float* x, int32_t n);      // lowest index of the largest; NaN never wins
   float (*max)(const float* x, int32_t n);
   // y = exp((x - shift) * inv_temperature); returns the sum (in double: n is a vocabulary).
   double (*exp_sum)(const float* x, float shift, float inv_temperature, int32_t n, float* y);
-  // Rows of attend_split of splits 0, 1, …, `stride` floats apart, to one result [head_dim].
+  // Rows of attend_split of splits 0, 1, …, `stride` floats apart, to one result [head_dim]. sink:
+  // the row's, or null.
   void (*combine_splits)(const float* parts, int64_t stride, int32_t splits, int32_t head_dim,
-                         float* out);
+                         const float* sink, float* out);
   KvKernels kv_f16;
   KvKernels kv_bf16;
 };

@@ -120,6 +120,10 @@ TEST(Kernels, AttentionDoesNotDependOnSplitsOrOtherRows) {
         table->kv_f16.store(kv, pages.data(), t, dim, key.data(), value.data());
       }
       AttendArgs all{.kv = kv, .page_table = pages.data(), .head_dim = dim, .scale = 0.3f};
+      std::vector<float> sinks(kMaxAttendRows);
+      for (float& x : sinks) x = normal(random);
+      if (dim % 64 == 0) all.cap = 1.5f;
+      if (dim % 80 == 0 || dim == 256) all.sinks = sinks.data();
       std::vector<float> whole(kMaxAttendRows * dim), alone(dim), parts(3 * split_floats(dim));
       all.rows = kMaxAttendRows;
       for (int r = 0; r < all.rows; ++r) {
@@ -139,7 +143,8 @@ TEST(Kernels, AttentionDoesNotDependOnSplitsOrOtherRows) {
           one.out[0] = &parts[s * split_floats(dim)];
           table->kv_f16.attend_split(one, s);
         }
-        table->combine_splits(parts.data(), split_floats(dim), 3, dim, alone.data());
+        table->combine_splits(parts.data(), split_floats(dim), 3, dim,
+                              all.sinks != nullptr ? &sinks[r] : nullptr, alone.data());
         ASSERT_EQ(std::vector<float>(all.out[r], all.out[r] + dim), alone)
             << table->name << ", head size " << dim << ", row " << r;
       }

@@ -83,6 +83,18 @@ void add(const float* x, int32_t n, float* y) {
   for (int32_t i = 0; i < n; ++i) y[i] += x[i];
 }
 
+void clamped_glu(const float* gate, const float* up, int32_t n, float* y) {
+  for (int32_t i = 0; i < n; ++i) {
+    const float g = std::min(gate[i], kGluLimit);
+    const float u = std::clamp(up[i], -kGluLimit, kGluLimit);
+    y[i] = g / (1 + std::exp(-kGluSlope * g)) * (u + 1);
+  }
+}
+
+void soft_cap(float* x, float cap, int32_t n) {
+  for (int32_t i = 0; i < n; ++i) x[i] = cap * std::tanh(x[i] / cap);
+}
+
 int32_t argmax(const float* x, int32_t n) {
   int32_t best = 0;
   for (int32_t i = 1; i < n; ++i) {
@@ -144,7 +156,8 @@ void attend_range(const AttendArgs& args, int row, int32_t begin, int32_t end, d
           static_cast<double>(args.q[row][d]) *
           Element::load(keys + (static_cast<size_t>(d) * kPageTokens + position % kPageTokens) * 2);
     }
-    return dot * args.scale;
+    dot *= args.scale;
+    return args.cap > 0 ? args.cap * std::tanh(dot / args.cap) : dot;
   };
   *highest = -std::numeric_limits<double>::infinity();
   *total = 0;
@@ -164,6 +177,7 @@ void attend(const AttendArgs& args) {
   double sums[kMaxHeadDim], highest = 0, total = 0;
   for (int row = 0; row < args.rows; ++row) {
     attend_range<Element>(args, row, args.begin[row], args.end[row], sums, &highest, &total);
+    if (args.sinks != nullptr) total += std::exp(args.sinks[row] - highest);
     for (int32_t d = 0; d < args.head_dim; ++d) {
       args.out[row][d] = total > 0 ? static_cast<float>(sums[d] / total) : 0.0f;
     }
@@ -184,7 +198,7 @@ void attend_split(const AttendArgs& args, int32_t split) {
 }
 
 void combine_splits(const float* parts, int64_t stride, int32_t splits, int32_t head_dim,
-                    float* out) {
+                    const float* sink, float* out) {
   double highest = -std::numeric_limits<double>::infinity();
   for (int32_t s = 0; s < splits; ++s) {
     if (parts[s * stride + head_dim + 1] > 0) {
@@ -200,6 +214,7 @@ void combine_splits(const float* parts, int64_t stride, int32_t splits, int32_t 
     for (int32_t d = 0; d < head_dim; ++d) sums[d] += factor * part[d];
     total += factor * part[head_dim + 1];
   }
+  if (sink != nullptr) total += std::exp(*sink - highest);
   for (int32_t d = 0; d < head_dim; ++d) {
     out[d] = total > 0 ? static_cast<float>(sums[d] / total) : 0.0f;
   }
@@ -220,7 +235,9 @@ const KernelTable& reference_kernels() {
       .rope_halves = rope_halves,
       .silu_mul = silu_mul,
       .gelu_mul = gelu_mul,
+      .clamped_glu = clamped_glu,
       .add = add,
+      .soft_cap = soft_cap,
       .argmax = argmax,
       .max = max,
       .exp_sum = exp_sum,

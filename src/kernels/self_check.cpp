@@ -185,7 +185,7 @@ std::string check_matmul(const KernelTable& table, Family family, int32_t rows, 
 }
 
 std::string check_attend(const KvKernels& kernels, const KvKernels& reference, const char* what,
-                         Noise& noise) {
+                         float cap, bool sinks, Noise& noise) {
   constexpr int32_t kDim = 48, kTokens = 300, kPages = 19, kQueries = 16;
   int32_t table[kPages];
   for (int32_t p = 0; p < kPages; ++p) table[p] = p * 7 % kPages;
@@ -203,13 +203,16 @@ std::string check_attend(const KvKernels& kernels, const KvKernels& reference, c
   if (pool != plain) return fmt::format("{}: stored bytes differ", what);
   const std::vector<float> q = noise_row(noise, kQueries * kDim);
   std::vector<float> got(kQueries * kDim), want(kQueries * kDim);
-  AttendArgs args{.kv = kv, .page_table = table, .head_dim = kDim, .rows = kQueries, .scale = 1.5f};
+  AttendArgs args{
+      .kv = kv, .page_table = table, .head_dim = kDim, .rows = kQueries, .scale = 1.5f, .cap = cap};
   for (int r = 0; r < kQueries; ++r) {
     args.q[r] = &q[r * kDim];
     args.end[r] = kTokens - 13 * r;
     args.begin[r] = r % 2 == 0 ? 0 : args.end[r] - 20;
     args.out[r] = &want[r * kDim];
   }
+  const std::vector<float> sink = noise_row(noise, kQueries);
+  if (sinks) args.sinks = sink.data();
   reference.attend(args);
   for (int r = 0; r < kQueries; ++r) args.out[r] = &got[r * kDim];
   kernels.attend(args);
@@ -238,6 +241,16 @@ std::string check_rows(const KernelTable& table, Noise& noise) {
   table.add(a.data(), n, got.data());
   plain.add(a.data(), n, want.data());
   check("add", 1e-6f);
+  std::vector<float> wide = a, wider = b;  // beyond the limits, too
+  for (float& v : wide) v *= 10;
+  for (float& v : wider) v *= 10;
+  table.clamped_glu(wide.data(), wider.data(), n, got.data());
+  plain.clamped_glu(wide.data(), wider.data(), n, want.data());
+  check("clamped_glu", 1e-5f);
+  got = want = a;
+  table.soft_cap(got.data(), 0.7f, n);
+  plain.soft_cap(want.data(), 0.7f, n);
+  check("soft_cap", 1e-6f);
   for (auto rope : {&KernelTable::rope_interleaved, &KernelTable::rope_halves}) {
     got = want = b;
     (table.*rope)(got.data(), a.data(), a.data() + 40, 80);
@@ -269,8 +282,14 @@ std::string self_check(const KernelTable& table) {
     }
   }
   const KernelTable& plain = reference_kernels();
-  if (fault.empty()) fault = check_attend(table.kv_f16, plain.kv_f16, "attend f16", noise);
-  if (fault.empty()) fault = check_attend(table.kv_bf16, plain.kv_bf16, "attend bf16", noise);
+  for (const auto& [cap, sinks] : {std::pair{0.0f, false}, {2.0f, false}, {0.0f, true}}) {
+    if (fault.empty()) {
+      fault = check_attend(table.kv_f16, plain.kv_f16, "attend f16", cap, sinks, noise);
+    }
+    if (fault.empty()) {
+      fault = check_attend(table.kv_bf16, plain.kv_bf16, "attend bf16", cap, sinks, noise);
+    }
+  }
   return fault;
 }
 

@@ -128,14 +128,16 @@ float* Attention::part_of(int32_t token, int32_t head, int32_t split) {
 }
 
 void Attention::attend(const Tile& tile, const Compute& compute, const Batch& batch,
-                       const PageMemory& memory, int32_t layer, int32_t window, const float* q,
-                       float* out) {
+                       const PageMemory& memory, const Layer& layer, const float* q, float* out) {
   const KvKernels& kernels = compute.kernels->*memory.shape().format->kernels;
   AttendArgs args;
-  args.kv = memory.view(layer, tile.kv_head);
+  args.kv = memory.view(layer.index, tile.kv_head);
   args.page_table = tile.page_table;
   args.head_dim = shape_.head_dim;
   args.scale = shape_.scale;
+  args.cap = shape_.cap;
+  float sinks[kMaxAttendRows];
+  if (layer.sinks != nullptr) args.sinks = sinks;
   for (int32_t i = 0; i < tile.tokens; ++i) {
     const int32_t token = tile_tokens_[tile.first_token + i];
     const int32_t position = batch.positions[token];
@@ -144,8 +146,9 @@ void Attention::attend(const Tile& tile, const Compute& compute, const Batch& ba
       const int64_t at = (int64_t{token} * shape_.heads + head) * shape_.head_dim;
       args.q[args.rows] = q + at;
       args.out[args.rows] = tile.split == kWhole ? out + at : part_of(token, head, tile.split);
-      args.begin[args.rows] = window > 0 ? std::max(0, position - window + 1) : 0;
+      args.begin[args.rows] = layer.window > 0 ? std::max(0, position - layer.window + 1) : 0;
       args.end[args.rows] = position + 1;
+      if (layer.sinks != nullptr) sinks[args.rows] = layer.sinks[head];
       ++args.rows;
     }
   }
@@ -153,11 +156,12 @@ void Attention::attend(const Tile& tile, const Compute& compute, const Batch& ba
     kernels.attend(args);
   } else {
     kernels.attend_split(args, tile.split);
-    finish_rows(tile, compute, out);
+    finish_rows(tile, compute, layer.sinks, out);
   }
 }
 
-void Attention::finish_rows(const Tile& tile, const Compute& compute, float* out) {
+void Attention::finish_rows(const Tile& tile, const Compute& compute, const float* sinks,
+                            float* out) {
   for (int32_t i = 0; i < tile.tokens; ++i) {
     const int32_t token = tile_tokens_[tile.first_token + i];
     std::atomic<int32_t>& open = open_splits_[int64_t{token} * shape_.kv_heads + tile.kv_head];
@@ -167,13 +171,14 @@ void Attention::finish_rows(const Tile& tile, const Compute& compute, float* out
       const int32_t head = tile.kv_head * group() + h;
       compute.kernels->combine_splits(
           part_of(token, head, 0), part_floats(), splits, shape_.head_dim,
+          sinks != nullptr ? sinks + head : nullptr,
           out + (int64_t{token} * shape_.heads + head) * shape_.head_dim);
     }
   }
 }
 
 void Attention::run(const Compute& compute, const Batch& batch, const PageMemory& memory,
-                    int32_t layer, int32_t window, const float* q, float* out) {
+                    const Layer& layer, const float* q, float* out) {
   for (const Short& s : shorts_) {
     const SequenceSpan& span = batch.sequences[s.sequence];
     for (int32_t t = span.query_begin; t < span.query_begin + span.query_len; ++t) {
@@ -184,7 +189,7 @@ void Attention::run(const Compute& compute, const Batch& batch, const PageMemory
     }
   }
   compute.pool->run(static_cast<int32_t>(tiles_.size()), [&](int32_t task, int32_t) {
-    attend(tiles_[task], compute, batch, memory, layer, window, q, out);
+    attend(tiles_[task], compute, batch, memory, layer, q, out);
   });
 }
 

@@ -20,6 +20,7 @@ struct AttentionShape {
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
   float scale = 1;
+  float cap = 0;  // of the scores (kernels.h); 0: none
 };
 
 class Attention {
@@ -29,9 +30,15 @@ class Attention {
   // Cuts the batch into tiles of query rows that share a KV head; once a step.
   void plan(const Batch& batch);
 
-  // q, out: [tokens, heads, head_dim]. window: positions a token sees, itself included; 0: all.
-  void run(const Compute& compute, const Batch& batch, const PageMemory& memory, int32_t layer,
-           int32_t window, const float* q, float* out);
+  // What sets one layer's attention apart.
+  struct Layer {
+    int32_t index = 0;
+    int32_t window = 0;            // positions a token sees, itself included; 0: all
+    const float* sinks = nullptr;  // [heads], of kernels.h; null: none
+  };
+  // q, out: [tokens, heads, head_dim].
+  void run(const Compute& compute, const Batch& batch, const PageMemory& memory, const Layer& layer,
+           const float* q, float* out);
 
  private:
   static constexpr int32_t kWhole = -1;
@@ -57,8 +64,8 @@ class Attention {
   void plan_splits(const Batch& batch);
   float* part_of(int32_t token, int32_t head, int32_t split);
   void attend(const Tile& tile, const Compute& compute, const Batch& batch,
-              const PageMemory& memory, int32_t layer, int32_t window, const float* q, float* out);
-  void finish_rows(const Tile& tile, const Compute& compute, float* out);
+              const PageMemory& memory, const Layer& layer, const float* q, float* out);
+  void finish_rows(const Tile& tile, const Compute& compute, const float* sinks, float* out);
 
   AttentionShape shape_;
   std::vector<Tile> tiles_;

@@ -22,7 +22,9 @@ struct SequenceCase {
 // Sequences whose keys and values are in place, and the flat list of their queries.
 class AttentionCase {
  public:
-  AttentionCase(const KernelTable& kernels, const std::vector<SequenceCase>& cases)
+  // special: scores are capped and heads have sinks.
+  AttentionCase(const KernelTable& kernels, const std::vector<SequenceCase>& cases,
+                bool special = false)
       : kernels_(kernels), memory_(*PageMemory::create({1, kKvHeads, kDim}, kPages)), pool_(3) {
     std::mt19937 random(5);
     std::normal_distribution<float> normal;
@@ -49,7 +51,9 @@ class AttentionCase {
     for (size_t s = 0; s < spans_.size(); ++s) spans_[s].page_table = page_tables_[s].data();
     q_.resize(tokens * kRowFloats);
     for (float& x : q_) x = normal(random);
-    attention_.reserve({kHeads, kKvHeads, kDim, 0.7f}, tokens, static_cast<int32_t>(cases.size()));
+    attention_.reserve({kHeads, kKvHeads, kDim, 0.7f, special ? 3.0f : 0.0f}, tokens,
+                       static_cast<int32_t>(cases.size()));
+    if (special) sinks_ = {0.5f, 4, -1, 2, -9, 1};
   }
 
   std::vector<float> together(int32_t window) {
@@ -82,7 +86,8 @@ class AttentionCase {
   std::vector<float> run(const Batch& batch, const float* q, int32_t window) {
     std::vector<float> out(batch.positions.size() * kRowFloats, std::nanf(""));
     attention_.plan(batch);
-    attention_.run({&kernels_, &pool_, nullptr, 0}, batch, memory_, 0, window, q, out.data());
+    attention_.run({&kernels_, &pool_, nullptr, 0}, batch, memory_,
+                   {0, window, sinks_.empty() ? nullptr : sinks_.data()}, q, out.data());
     return out;
   }
 
@@ -93,7 +98,7 @@ class AttentionCase {
   std::vector<std::vector<int32_t>> page_tables_;
   std::vector<SequenceSpan> spans_;
   std::vector<int32_t> positions_;
-  std::vector<float> q_;
+  std::vector<float> q_, sinks_;
 };
 
 // Decodes that share one, two and no splits of pages, drafts, a prompt's chunk, a first token.
@@ -101,22 +106,26 @@ const std::vector<SequenceCase> kCases = {{700, 1, 0},  {650, 1, 36}, {530, 4, 1
                                           {620, 1, 36}, {400, 70, 0}, {5, 1, 0},    {256, 2, 0}};
 
 TEST(Attention, RowsAreTheSameAloneTogetherAndWithSharedPages) {
-  AttentionCase run(*choose_isa("")->kernels, kCases);
-  for (const int32_t window : {0, 100, 300}) {
-    const std::vector<float> all = run.together(window);
-    for (size_t s = 0; s < kCases.size(); ++s) {
-      EXPECT_EQ(run.slice(all, s), run.one_by_one(s, window)) << "case " << s << " of " << window;
+  for (const bool special : {false, true}) {
+    AttentionCase run(*choose_isa("")->kernels, kCases, special);
+    for (const int32_t window : {0, 100, 300}) {
+      const std::vector<float> all = run.together(window);
+      for (size_t s = 0; s < kCases.size(); ++s) {
+        EXPECT_EQ(run.slice(all, s), run.one_by_one(s, window)) << "case " << s << " of " << window;
+      }
     }
   }
 }
 
 TEST(Attention, AgreesWithTheReference) {
-  AttentionCase run(*choose_isa("")->kernels, kCases);
-  AttentionCase plain(reference_kernels(), kCases);
-  for (const int32_t window : {0, 100}) {
-    const std::vector<float> got = run.together(window), want = plain.together(window);
-    ASSERT_EQ(got.size(), want.size());
-    for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-5f) << i;
+  for (const bool special : {false, true}) {
+    AttentionCase run(*choose_isa("")->kernels, kCases, special);
+    AttentionCase plain(reference_kernels(), kCases, special);
+    for (const int32_t window : {0, 100}) {
+      const std::vector<float> got = run.together(window), want = plain.together(window);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-5f) << i;
+    }
   }
 }
 

@@ -15,6 +15,7 @@ void ExpertRouting::reserve(const ExpertChoice& choice, int32_t max_tokens) {
   weight_.resize(pairs);
   row_.resize(pairs);
   token_of_.resize(pairs);
+  expert_of_.resize(pairs);
   next_.resize(2 * static_cast<size_t>(choice.experts));
   groups_.reserve(std::min(pairs, next_.size()));
 }
@@ -76,6 +77,7 @@ void ExpertRouting::sort(int32_t exact_tokens) {
   for (int32_t pair = 0; pair < rows(); ++pair) {
     row_[pair] = counter(pair)++;
     token_of_[row_[pair]] = pair / used;
+    expert_of_[row_[pair]] = expert_[pair];
   }
 }
 

@@ -36,6 +36,7 @@ class ExpertRouting {
   std::span<const ExpertRows> groups() const { return groups_; }
   int32_t rows() const { return tokens_ * choice_.used; }
   int32_t token_of(int32_t row) const { return token_of_[row]; }
+  int32_t expert_of(int32_t row) const { return expert_of_[row]; }
 
   // y[token] += the weighted sum of its experts' rows of x [rows(), n], the heaviest first.
   void combine(const Compute& compute, const float* x, int32_t n, float* y) const;
@@ -46,11 +47,11 @@ class ExpertRouting {
 
   ExpertChoice choice_;
   int32_t tokens_ = 0;
-  std::vector<int32_t> expert_;    // [tokens, used]
-  std::vector<float> weight_;      // [tokens, used]
-  std::vector<int32_t> row_;       // [tokens, used]: its place in the sorted order
-  std::vector<int32_t> token_of_;  // [rows]
-  std::vector<int32_t> next_;      // [forms, experts]
+  std::vector<int32_t> expert_;                // [tokens, used]
+  std::vector<float> weight_;                  // [tokens, used]
+  std::vector<int32_t> row_;                   // [tokens, used]: its place in the sorted order
+  std::vector<int32_t> token_of_, expert_of_;  // [rows]
+  std::vector<int32_t> next_;                  // [forms, experts]
   std::vector<ExpertRows> groups_;
 };
 

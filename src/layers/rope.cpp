@@ -14,14 +14,15 @@ std::vector<float> rope_frequencies(int32_t dims, double base, double scale) {
 }
 
 std::vector<float> yarn_frequencies(int32_t dims, double base, double factor,
-                                    int32_t original_tokens) {
+                                    int32_t original_tokens, bool whole_pairs) {
   constexpr double kFastTurns = 32, kSlowTurns = 1;
   // The pair that turns so often within the original context.
   const auto pair_of = [&](double turns) {
     return dims * std::log(original_tokens / (turns * 2 * M_PI)) / (2 * std::log(base));
   };
-  const double low = std::max(0.0, std::floor(pair_of(kFastTurns)));
-  const double high = std::min(dims - 1.0, std::ceil(pair_of(kSlowTurns)));
+  const double first = pair_of(kFastTurns), last = pair_of(kSlowTurns);
+  const double low = std::max(0.0, whole_pairs ? std::floor(first) : first);
+  const double high = std::min(dims - 1.0, whole_pairs ? std::ceil(last) : last);
   std::vector<float> out = rope_frequencies(dims, base, 1);
   for (int32_t i = 0; i < dims / 2; ++i) {
     const double slow = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);

@@ -32,8 +32,9 @@ std::vector<float> rope_frequencies(int32_t dims, double base, double scale);
 // YaRN (arXiv 2309.00071): a context stretched `factor` times over the `original_tokens` a model
 // was trained with. Pairs that turn 32 times and more in those keep their frequency, those that
 // turn less than once have it divided by the factor, the ones between have a part of both.
+// whole_pairs: where they begin and end is rounded outwards to whole pairs.
 std::vector<float> yarn_frequencies(int32_t dims, double base, double factor,
-                                    int32_t original_tokens);
+                                    int32_t original_tokens, bool whole_pairs = true);
 // What queries and keys are multiplied by beside it: 1 + ln(factor) / 10.
 float yarn_magnitude(double factor);
 

@@ -79,14 +79,30 @@ Status read_yarn(const ModelFile& file, const std::string& arch, double factor, 
   return Ok{};
 }
 
+// Files of Phi-3 do not call it by its name: what they have are its tensors.
+bool has_long_rope(const ModelFile& file) {
+  return file.find_tensor("rope_factors_long.weight") != nullptr ||
+         file.find_tensor("rope_factors_short.weight") != nullptr;
+}
+
+Status read_long_rope(const ModelFile& file, const std::string& arch, DecoderConfig& c) {
+  Reader read(file, arch + ".");
+  WOK_TRY(original, read.count("rope.scaling.original_context_length", 1, 1 << 24));
+  WOK_TRY(magnitude, read.number("rope.scaling.attn_factor", 0.01, 100, 1));
+  c.long_rope_beyond = original;
+  c.rope_magnitude = static_cast<float>(magnitude);
+  return Ok{};
+}
+
 Status read_rope_scaling(const ModelFile& file, const std::string& arch, DecoderConfig& c) {
   WOK_TRY(type, file.get_string(arch + ".rope.scaling.type"));
   WOK_TRY(factor, file.get_float(arch + ".rope.scaling.factor"));
+  if (has_long_rope(file) || type == "longrope") return read_long_rope(file, arch, c);
   if (!type || *type == "none") return Ok{};
   if (*type != "linear" && *type != "yarn") {
-    return unsupported(
-        fmt::format("'{}': RoPE scaling '{}' is not supported; wok has none, linear and yarn",
-                    file.path(), *type));
+    return unsupported(fmt::format(
+        "'{}': RoPE scaling '{}' is not supported; wok has none, linear, yarn and longrope",
+        file.path(), *type));
   }
   if (!factor || *factor < 1e-3 || *factor > 1e6) {
     return invalid(
@@ -168,7 +184,9 @@ Status read_experts(const ModelFile& file, const std::string& arch, DecoderConfi
   WOK_TRY(scale, read.number("expert_weights_scale", 0, 1e6, 0));
   WOK_TRY(groups, read.count("expert_group_count", 0, 4096, 0));
   WOK_TRY(gating, read.count("expert_gating_func", 0, 255, 0));
-  if ((scale != 0 && scale != 1) || groups > 1 || gating > 1) {
+  // 3: a softmax over the chosen ones, which gpt-oss has (LLAMA_EXPERT_GATING_FUNC of GGUF).
+  const bool softmax = gating <= 1 || (gating == 3 && arch == "gpt-oss");
+  if ((scale != 0 && scale != 1) || groups > 1 || !softmax) {
     return unsupported(
         fmt::format("'{}' routes its experts in a way that wok does not run (weights scale {}, {} "
                     "groups, gating "

@@ -13,7 +13,7 @@
 namespace wok {
 
 enum class RopeStyle : uint8_t { kInterleaved, kHalves };
-enum class GateActivation : uint8_t { kSilu, kGelu };
+enum class GateActivation : uint8_t { kSilu, kGelu, kClampedGlu };
 
 enum class QkNorm : uint8_t { kNone, kHeads, kWhole };
 
@@ -31,6 +31,7 @@ struct ExpertConfig {
   int32_t shared_feed_forward = 0;  // of the expert that every token has; 0: none
   bool shared_gate = false;         // its output is scaled by a sigmoid of its own
   bool normalize = false;           // the chosen experts' weights add up to 1
+  bool biases = false;              // added by the router and by each expert's matrices
 };
 
 struct DecoderConfig {
@@ -43,20 +44,32 @@ struct DecoderConfig {
   double rope_scale = 1;   // frequencies are multiplied by it (linear scaling: 1 / factor)
   double yarn_factor = 0;  // the context is stretched so many times by YaRN; 0: it is not
   int32_t yarn_original_tokens = 0;
+  bool yarn_whole_pairs = true;  // its ramp begins and ends at whole pairs
+  // LongRoPE: a context of more tokens than these takes the long divisors of frequencies, for all
+  // its positions; others take the short ones. 0: no LongRoPE.
+  int32_t long_rope_beyond = 0;
+  float rope_magnitude = 1;   // of LongRoPE: what rotated values are multiplied by
+  int32_t served_tokens = 0;  // the context that is asked of the model; 0: all of context_tokens
   RopeStyle rope_style = RopeStyle::kHalves;
   GateActivation activation = GateActivation::kSilu;
   // Deviations; the defaults are the baseline's.
   double rope_base_local = 0;
   bool qkv_bias = false;           // a bias is added to queries, keys and values
+  bool output_bias = false;        // and to what attention gives
+  bool attention_sinks = false;    // a learned score a head takes part in every softmax
   QkNorm qk_norm = QkNorm::kNone;  // RMSNorm of queries and keys before RoPE: by heads, or whole
+  bool fused_projections = false;  // attn_qkv is queries, keys, values; ffn_up is gate and up
   bool pre_norms = true;           // RMSNorm of a sublayer's input
   bool post_norms = false;         // RMSNorm of a sublayer's output before the residual
   ExpertConfig experts;
   float embedding_scale = 1;
   float residual_scale = 1;  // of a sublayer's output
   float logit_scale = 1;
-  float attention_scale = 0;     // 0: 1 / sqrt(head_dim)
-  std::vector<LayerKind> kinds;  // one a layer; empty: all baseline
+  float attention_scale = 0;  // 0: 1 / sqrt(head_dim)
+  float attention_cap = 0;    // scores become cap * tanh(score / cap); 0: they stay
+  float logit_cap = 0;        // the same of logits
+  const char* feed_forward_norm = "ffn_norm";  // what files call it
+  std::vector<LayerKind> kinds;                // one a layer; empty: all baseline
 };
 
 struct Architecture {
@@ -67,6 +80,7 @@ struct Architecture {
 #define WOK_ARCHITECTURES(X) \
   X(llama)                   \
   X(gemma)                   \
+  X(gemma2)                  \
   X(gemma3)                  \
   X(qwen2)                   \
   X(qwen2moe)                \
@@ -76,7 +90,9 @@ struct Architecture {
   X(olmoe)                   \
   X(granite)                 \
   X(granitemoe)              \
-  X(smollm3)
+  X(smollm3)                 \
+  X(phi3)                    \
+  X(gpt_oss)
 
 #define WOK_DECLARE_ARCH(id) extern const Architecture kArchitecture_##id;
 WOK_ARCHITECTURES(WOK_DECLARE_ARCH)

@@ -117,17 +117,19 @@ class Forward {
     });
   }
 
-  // residual += W x, through a norm or a scale where the architecture has one after its sublayers.
+  // residual += W x + bias, through a norm or a scale where the architecture has one after its
+  // sublayers.
   void add_to_residual(const char* name, const Matrix& weights, const Activations& x,
-                       const std::vector<float>& post_norm) {
+                       const std::vector<float>& post_norm, const std::vector<float>& bias = {}) {
     const ProfileScope scope = timed(name, tokens_, {&weights});
-    if (!c_.post_norms && c_.residual_scale == 1) {
+    if (!c_.post_norms && c_.residual_scale == 1 && bias.empty()) {
       linear(compute_, x, std::array{Linear{&weights, s_.residual.data(), true}});
       return;
     }
     linear(compute_, x, std::array{Linear{&weights, s_.sublayer.data()}});
     compute_.for_rows(tokens_, [&](int32_t t) {
       float* y = s_.sublayer.data() + int64_t{t} * c_.embedding;
+      if (!bias.empty()) compute_.kernels->add(bias.data(), c_.embedding, y);
       if (c_.post_norms) {
         compute_.kernels->rmsnorm(y, post_norm.data(), c_.norm_epsilon, c_.embedding, y);
       }
@@ -196,19 +198,34 @@ class Forward {
     }
     {
       const ProfileScope scope = timed_attention(kind.window);
-      s_.attention.run(compute_, batch_, memory_, index, kind.window, s_.q.data(),
+      const float* sinks = layer.sinks.empty() ? nullptr : layer.sinks.data();
+      s_.attention.run(compute_, batch_, memory_, {index, kind.window, sinks}, s_.q.data(),
                        s_.attended.row(0));
       compute_.for_rows(tokens_, [&](int32_t t) {
         s_.attended.quantize_row(*compute_.kernels, t, layer.o.column_order);
       });
     }
     show(index, TapSite::kAttentionOut, s_.attended);
-    add_to_residual("attention out", layer.o, s_.attended.view(), layer.post_attention_norm);
+    add_to_residual("attention out", layer.o, s_.attended.view(), layer.post_attention_norm,
+                    layer.o_bias);
   }
 
   auto activation() const {
-    return c_.activation == GateActivation::kSilu ? compute_.kernels->silu_mul
-                                                  : compute_.kernels->gelu_mul;
+    switch (c_.activation) {
+      case GateActivation::kSilu:
+        return compute_.kernels->silu_mul;
+      case GateActivation::kGelu:
+        return compute_.kernels->gelu_mul;
+      case GateActivation::kClampedGlu:
+        break;
+    }
+    return compute_.kernels->clamped_glu;
+  }
+
+  // x += the bias of the expert that sorted row `row` meets.
+  void add_expert_bias(const std::vector<float>& biases, int32_t row, int32_t n, float* x) const {
+    if (!c_.experts.biases) return;
+    compute_.kernels->add(biases.data() + int64_t{s_.routing.expert_of(row)} * n, n, x);
   }
 
   double touched() const { return static_cast<double>(s_.routing.groups().size()); }
@@ -219,6 +236,12 @@ class Forward {
     {
       const ProfileScope scope = timed("route", tokens_, {&layer.router});
       linear(compute_, s_.input.view(), std::array{Linear{&layer.router, s_.router_logits.data()}});
+      if (c_.experts.biases) {
+        compute_.for_rows(tokens_, [&](int32_t t) {
+          compute_.kernels->add(layer.router_bias.data(), c_.experts.count,
+                                s_.router_logits.data() + int64_t{t} * c_.experts.count);
+        });
+      }
       s_.routing.route(compute_, s_.router_logits.data(), tokens_, batch_.exact_tokens);
       compute_.for_rows(rows, [&](int32_t r) {
         std::copy_n(s_.input.row(s_.routing.token_of(r)), c_.embedding, s_.expert_input.row(r));
@@ -236,6 +259,8 @@ class Forward {
       const int32_t columns = c_.experts.feed_forward;
       compute_.for_rows(rows, [&](int32_t r) {
         const int64_t at = int64_t{r} * columns;
+        add_expert_bias(layer.gate_bias, r, columns, s_.expert_gate.data() + at);
+        add_expert_bias(layer.up_bias, r, columns, s_.expert_up.data() + at);
         activation()(s_.expert_gate.data() + at, s_.expert_up.data() + at, columns,
                      s_.expert_gated.row(r));
         s_.expert_gated.quantize_row(*compute_.kernels, r);
@@ -246,9 +271,11 @@ class Forward {
         timed("experts down", rows, {&layer.expert_down}, touched(), c_.experts.count);
     expert_linear(compute_, s_.expert_gated.view(), s_.routing.groups(), c_.experts.count,
                   std::array{ExpertLinear{&layer.expert_down, s_.expert_out.data()}});
-    if (c_.residual_scale != 1) {
+    if (c_.residual_scale != 1 || c_.experts.biases) {
       compute_.for_rows(rows, [&](int32_t r) {
-        scale(s_.expert_out.data() + int64_t{r} * c_.embedding, c_.residual_scale);
+        float* y = s_.expert_out.data() + int64_t{r} * c_.embedding;
+        add_expert_bias(layer.down_bias, r, c_.embedding, y);
+        scale(y, c_.residual_scale);
       });
     }
     s_.routing.combine(compute_, s_.expert_out.data(), c_.embedding, s_.residual.data());
@@ -299,10 +326,13 @@ class Forward {
       s_.input.quantize_row(*compute_.kernels, i, w_.output.column_order);
     });
     linear(compute_, s_.input.view(), std::array{Linear{&w_.output, s_.logits.data()}});
-    if (c_.logit_scale == 1) return;
+    if (c_.logit_scale == 1 && c_.logit_cap == 0) return;
     compute_.for_rows(rows, [&](int32_t i) {
       float* y = s_.logits.data() + int64_t{i} * c_.vocab;
-      for (int32_t t = 0; t < c_.vocab; ++t) y[t] *= c_.logit_scale;
+      if (c_.logit_scale != 1) {
+        for (int32_t t = 0; t < c_.vocab; ++t) y[t] *= c_.logit_scale;
+      }
+      if (c_.logit_cap > 0) compute_.kernels->soft_cap(y, c_.logit_cap, c_.vocab);
     });
   }
 

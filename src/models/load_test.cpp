@@ -160,8 +160,11 @@ TEST(Load, FloatsThatAreNoNumbersOrOutOfRange) {
 
 TEST(Load, RopeScaling) {
   EditedModel model;
+  model.text("llama.rope.scaling.type", "dynamic");
+  expect_refused(model, ErrorKind::kUnsupported, "RoPE scaling 'dynamic' is not supported");
   model.text("llama.rope.scaling.type", "longrope");
-  expect_refused(model, ErrorKind::kUnsupported, "RoPE scaling 'longrope' is not supported");
+  expect_refused(model, ErrorKind::kInvalid,
+                 "has no key 'llama.rope.scaling.original_context_length'");
   model.text("llama.rope.scaling.type", "none");
   expect_loads(model, "no scaling");
   model.text("llama.rope.scaling.type", "linear");
@@ -201,13 +204,36 @@ TEST(Load, RopeFactors) {
   expect_refused(model, ErrorKind::kInvalid, "tensor 'rope_freqs.weight' is 3 x 1");
 }
 
+// The shape's model was trained with 64 tokens and takes 4096.
+TEST(Load, LongRopeFollowsTheServedContext) {
+  EditedModel edited(test::tiny_shape("phi3"));
+  const auto set_factors = [&](const std::string& name, const std::vector<float>& values) {
+    std::erase_if(edited.tensors, [&](const auto& t) { return t.info.name == name; });
+    edited.add_vector(name, values);
+  };
+  set_factors("rope_factors_long.weight", {4, 5, 6, 7});
+  set_factors("rope_factors_short.weight", {1, 2, 3, 1});
+  const std::vector<uint8_t> bytes = edited.bytes();
+  for (const auto& [served, first] : {std::pair{0, 4.0f}, {4096, 4.0f}, {65, 4.0f}, {64, 1.0f}}) {
+    ComputePool pool(1);
+    const auto model =
+        Model::load(std::make_shared<const ModelFile>(parse_gguf(bytes, "long.gguf").value()),
+                    reference_kernels(), {.pack_dir = "", .pool = &pool, .context_tokens = served});
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    EXPECT_EQ((*model)->weights().rope_factors.at(0), first) << served;
+    EXPECT_EQ((*model)->config().rope_magnitude, 1.25f);
+  }
+  set_factors("rope_factors_short.weight", {1, 2, 0, 1});
+  expect_refused(edited, ErrorKind::kInvalid, "rope_factors_short.weight holds 0");
+}
+
 TEST(Load, ArchitecturesWokDoesNotKnowAreToldWhichItDoes) {
   for (const char* name : {"mamba", "t5", "", "LLAMA"}) {
     EditedModel model;
     model.text("general.architecture", name);
     expect_refused(model, ErrorKind::kUnsupported,
                    "architecture '" + std::string(name) +
-                       "'; wok runs llama, gemma, gemma3, qwen2, qwen2moe, ");
+                       "'; wok runs llama, gemma, gemma2, gemma3, qwen2, qwen2moe, ");
   }
 }
 
@@ -223,9 +249,11 @@ TEST(Load, DeviationsWokDoesNotRun) {
   expect_refused(embedder, ErrorKind::kUnsupported, "llama.pooling_type is 3");
   embedder.whole("llama.pooling_type", 0);
   expect_loads(embedder, "no pooling");
-  EditedModel capped(test::tiny_gemma());
-  capped.real("gemma3.final_logit_softcapping", 30);
-  expect_refused(capped, ErrorKind::kUnsupported, "caps its logits");
+  for (const std::string cap : {"attn", "final"}) {
+    EditedModel capped(test::tiny_shape("gemma2"));
+    capped.real("gemma2." + cap + "_logit_softcapping", -30);
+    expect_refused(capped, ErrorKind::kInvalid, cap + "_logit_softcapping is -30, expected 0 to");
+  }
   for (const int64_t window : {int64_t{-1}, int64_t{1} << 31}) {
     EditedModel model(test::tiny_gemma());
     model.whole("gemma3.attention.sliding_window", window);

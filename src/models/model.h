@@ -31,7 +31,7 @@ struct Workspace {
 
   int32_t max_tokens, max_sequences, max_logit_rows;
   LazyVector<float> residual;  // [tokens, embedding]
-  LazyVector<float> sublayer;  // [tokens, embedding], where post-norms follow
+  LazyVector<float> sublayer;  // [tokens, embedding], where a bias, a norm or a scale follows
   LazyVector<float> q, k, v;   // [tokens, heads * head_dim]
   LazyVector<float> gate, up;  // [tokens, feed_forward]
   ActivationBuffer input;      // norm outputs, [tokens, embedding]
@@ -59,6 +59,9 @@ struct ModelOptions {
   std::string pack_dir;  // "": keep no pack files
   ComputePool* pool = nullptr;
   PackMode pack_mode = PackMode::kUse;
+  // Tokens of the contexts that will be served: some models rotate longer ones otherwise. 0: all
+  // that the model takes.
+  int32_t context_tokens = 0;
 };
 
 class Model {

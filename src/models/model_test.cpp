@@ -213,8 +213,13 @@ INSTANTIATE_TEST_SUITE_P(
     Isas, Forward,
     testing::Combine(testing::ValuesIn(isas()),
                      testing::Values("llama", "llama_f16", "gemma3", "qwen2", "qwen3", "mixtral",
-                                     "qwen2moe", "qwen3moe", "olmo2", "granitemoe", "smollm3")),
-    [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param); });
+                                     "qwen2moe", "qwen3moe", "olmo2", "granitemoe", "smollm3",
+                                     "gemma2", "phi3", "gpt-oss")),
+    [](const auto& test) {
+      std::string name = std::get<0>(test.param) + "_" + std::get<1>(test.param);
+      std::replace(name.begin(), name.end(), '-', '_');  // gtest takes no other signs
+      return name;
+    });
 
 // A token outside the window must not change what a sliding-window model says, one inside must.
 TEST(SlidingWindow, CutsExactlyAtTheWindow) {

@@ -380,6 +380,11 @@ TEST_F(PackFile, ALoadedModelSaysTheSameFromItsPack) {
   EXPECT_EQ(inode(), packed) << "packed a second time";
   EXPECT_NE(load(other), first) << "the pack of another model was used";
   EXPECT_EQ(files().size(), 2u);
+  // Of a fused tensor each matrix packs its own rows.
+  const auto fused = test::TinyWriter(test::tiny_shape("phi3"), 1).bytes();
+  const auto whole = load(fused);
+  EXPECT_EQ(load(fused), whole);
+  EXPECT_EQ(files().size(), 3u);
   for (const std::string& name : files()) fs::resize_file(dir_ + "/" + name, 5000);
   EXPECT_EQ(load(bytes), first);
   EXPECT_EQ(load(bytes), first);

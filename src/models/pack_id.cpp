@@ -61,7 +61,13 @@ std::string packed_model_id(const ModelFile& file, const std::vector<MatrixPlace
   Fingerprint print;
   const uint64_t size = file.file_bytes();
   print.add(&size, sizeof(size));
-  for (const MatrixPlace& place : places) print.add_shape(*place.tensor);
+  for (const MatrixPlace& place : places) {
+    print.add_shape(*place.tensor);
+    if (place.rows != place.tensor->rows()) {  // a part of a fused tensor
+      print.add(&place.first_row, sizeof(place.first_row));
+      print.add(&place.rows, sizeof(place.rows));
+    }
+  }
   if (const std::string digest = digest_of(file); !digest.empty()) {
     return digest + "-" + print.hex();
   }

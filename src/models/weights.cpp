@@ -33,15 +33,37 @@ class Collector {
 
   Status matrix(const std::string& name, int64_t cols, int64_t rows, Matrix& out) {
     WOK_TRY(tensor, find(name, cols, rows));
-    places_.push_back({tensor, &out});
+    places_.push_back({tensor, &out, 0, rows});
+    return Ok{};
+  }
+
+  struct Part {
+    Matrix* matrix;
+    int64_t rows;
+  };
+  // Matrices that are one tensor, one above the other.
+  Status stacked(const std::string& name, int64_t cols, std::initializer_list<Part> parts) {
+    int64_t rows = 0;
+    for (const Part& part : parts) rows += part.rows;
+    WOK_TRY(tensor, find(name, cols, rows));
+    int64_t first = 0;
+    for (const Part& part : parts) {
+      places_.push_back({tensor, part.matrix, first, part.rows});
+      first += part.rows;
+    }
     return Ok{};
   }
 
   Status vector(const std::string& name, int64_t n, std::vector<float>& out) {
-    WOK_TRY(tensor, find(name, n, 1));
-    out.resize(n);
+    return vectors(name, n, 1, out);
+  }
+
+  // `count` of them one after the other.
+  Status vectors(const std::string& name, int64_t n, int64_t count, std::vector<float>& out) {
+    WOK_TRY(tensor, find(name, n, count));
+    out.resize(static_cast<size_t>(n * count));
     std::vector<uint8_t> buffer;
-    tensor->format->dequantize(tensor->read_rows(0, 1, buffer), out.data(), n);
+    tensor->format->dequantize(tensor->read_rows(0, count, buffer), out.data(), n * count);
     return Ok{};
   }
 
@@ -57,6 +79,12 @@ Status collect_experts(Collector& from, const DecoderConfig& c, const std::strin
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_gate_exps.weight", e, n * f, layer.expert_gate));
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_up_exps.weight", e, n * f, layer.expert_up));
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_down_exps.weight", f, n * e, layer.expert_down));
+  if (c.experts.biases) {
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "ffn_gate_inp.bias", n, layer.router_bias));
+    WOK_RETURN_IF_ERROR(from.vectors(prefix + "ffn_gate_exps.bias", f, n, layer.gate_bias));
+    WOK_RETURN_IF_ERROR(from.vectors(prefix + "ffn_up_exps.bias", f, n, layer.up_bias));
+    WOK_RETURN_IF_ERROR(from.vectors(prefix + "ffn_down_exps.bias", e, n, layer.down_bias));
+  }
   if (const int64_t shared = c.experts.shared_feed_forward; shared > 0) {
     WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_gate_shexp.weight", e, shared, layer.gate));
     WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_up_shexp.weight", e, shared, layer.up));
@@ -74,14 +102,24 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
   const int64_t q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
   if (c.pre_norms) {
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_norm.weight", e, layer.attention_norm));
-    WOK_RETURN_IF_ERROR(from.vector(prefix + "ffn_norm.weight", e, layer.feed_forward_norm));
+    WOK_RETURN_IF_ERROR(
+        from.vector(prefix + c.feed_forward_norm + ".weight", e, layer.feed_forward_norm));
   }
-  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_q.weight", e, q, layer.q));
-  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_k.weight", e, kv, layer.k));
-  WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_v.weight", e, kv, layer.v));
+  if (c.fused_projections) {
+    WOK_RETURN_IF_ERROR(from.stacked(prefix + "attn_qkv.weight", e,
+                                     {{&layer.q, q}, {&layer.k, kv}, {&layer.v, kv}}));
+  } else {
+    WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_q.weight", e, q, layer.q));
+    WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_k.weight", e, kv, layer.k));
+    WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_v.weight", e, kv, layer.v));
+  }
   WOK_RETURN_IF_ERROR(from.matrix(prefix + "attn_output.weight", q, e, layer.o));
   if (c.experts.count > 0) {
     WOK_RETURN_IF_ERROR(collect_experts(from, c, prefix, layer));
+  } else if (c.fused_projections) {
+    WOK_RETURN_IF_ERROR(
+        from.stacked(prefix + "ffn_up.weight", e, {{&layer.gate, f}, {&layer.up, f}}));
+    WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_down.weight", f, e, layer.down));
   } else {
     WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_gate.weight", e, f, layer.gate));
     WOK_RETURN_IF_ERROR(from.matrix(prefix + "ffn_up.weight", e, f, layer.up));
@@ -91,6 +129,12 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_q.bias", q, layer.q_bias));
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_k.bias", kv, layer.k_bias));
     WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_v.bias", kv, layer.v_bias));
+  }
+  if (c.output_bias) {
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_output.bias", e, layer.o_bias));
+  }
+  if (c.attention_sinks) {
+    WOK_RETURN_IF_ERROR(from.vector(prefix + "attn_sinks.weight", c.heads, layer.sinks));
   }
   if (c.qk_norm != QkNorm::kNone) {
     const bool whole = c.qk_norm == QkNorm::kWhole;
@@ -108,13 +152,36 @@ Status collect_layer(Collector& from, const DecoderConfig& c, const std::string&
   return Ok{};
 }
 
+Status collect_rope_factors(Collector& from, const ModelFile& file, const DecoderConfig& c,
+                            std::vector<float>& factors) {
+  std::vector<std::string> names;  // the last of them counts; all of them are checked
+  if (c.long_rope_beyond > 0) {
+    const int32_t served = c.served_tokens > 0 ? c.served_tokens : c.context_tokens;
+    names = {"rope_factors_short.weight", "rope_factors_long.weight"};
+    if (served <= c.long_rope_beyond) std::swap(names[0], names[1]);
+  } else if (file.find_tensor("rope_freqs.weight") != nullptr) {
+    names = {"rope_freqs.weight"};
+  }
+  for (const std::string& name : names) {
+    WOK_RETURN_IF_ERROR(from.vector(name, c.rope_dims / 2, factors));
+    for (const float factor : factors) {
+      if (!(factor > 1e-6f && factor < 1e9f)) {
+        return invalid(fmt::format("'{}': {} holds {}", file.path(), name, factor));
+      }
+    }
+  }
+  return Ok{};
+}
+
 // Tensors no part of the decoder reads mean that it would compute something else than the model.
 Status check_all_used(const ModelFile& file, const DecoderConfig& c) {
   for (const ModelTensor& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
     const bool added =
-        c.qkv_bias && (name.ends_with("attn_q.bias") || name.ends_with("attn_k.bias") ||
-                       name.ends_with("attn_v.bias"));
+        (c.qkv_bias && (name.ends_with("attn_q.bias") || name.ends_with("attn_k.bias") ||
+                        name.ends_with("attn_v.bias"))) ||
+        (c.output_bias && name.ends_with("attn_output.bias")) ||
+        (c.experts.biases && (name.ends_with("ffn_gate_inp.bias") || name.ends_with("_exps.bias")));
     if (name.ends_with(".scale")) {
       return unsupported(fmt::format("'{}' scales whole tensors ('{}'), which wok does not do",
                                      file.path(), name));
@@ -148,15 +215,7 @@ Result<std::vector<MatrixPlace>> collect_weights(const ModelFile& file, const De
   const bool tied = file.find_tensor("output.weight") == nullptr;
   WOK_RETURN_IF_ERROR(from.matrix(tied ? "token_embd.weight" : "output.weight", config.embedding,
                                   config.vocab, weights.output));
-  if (file.find_tensor("rope_freqs.weight") != nullptr) {
-    WOK_RETURN_IF_ERROR(
-        from.vector("rope_freqs.weight", config.rope_dims / 2, weights.rope_factors));
-    for (const float factor : weights.rope_factors) {
-      if (!(factor > 1e-6f && factor < 1e9f)) {
-        return invalid(fmt::format("'{}': rope_freqs.weight holds {}", file.path(), factor));
-      }
-    }
-  }
+  WOK_RETURN_IF_ERROR(collect_rope_factors(from, file, config, weights.rope_factors));
   return places;
 }
 

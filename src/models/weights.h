@@ -20,7 +20,10 @@ struct LayerWeights {
   Matrix router, expert_gate, expert_up, expert_down;
   std::vector<float> shared_gate;                                  // shared_gate
   std::vector<float> attention_norm, feed_forward_norm;            // pre_norms
-  std::vector<float> q_bias, k_bias, v_bias;                       // qkv_bias
+  std::vector<float> q_bias, k_bias, v_bias, o_bias;               // qkv_bias, output_bias
+  std::vector<float> router_bias;                                  // experts.biases: [experts]
+  std::vector<float> gate_bias, up_bias, down_bias;                // [experts, rows of one]
+  std::vector<float> sinks;                                        // attention_sinks: [heads]
   std::vector<float> q_norm, k_norm;                               // qk_norm
   std::vector<float> post_attention_norm, post_feed_forward_norm;  // post_norms
 };
@@ -30,14 +33,16 @@ struct DecoderWeights {
   std::vector<LayerWeights> layers;
   std::vector<float> output_norm;
   Matrix output;
-  std::vector<float> rope_factors;  // divisors of the RoPE frequencies (Llama 3), or empty
+  std::vector<float> rope_factors;  // divisors of the RoPE frequencies (Llama 3, LongRoPE), or none
   bool ordered = false;             // some matrix has a column order
 };
 
-// A tensor of the file and where its matrix goes; made by collect_weights, filled by packing.
+// Rows of a tensor of the file and where their matrix goes; made by collect_weights, filled by
+// packing.
 struct MatrixPlace {
   const ModelTensor* tensor;
   Matrix* matrix;
+  int64_t first_row = 0, rows = 0;
 };
 
 // Finds and checks every tensor the config demands. Errors: kInvalid names a missing tensor or one

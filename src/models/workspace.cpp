@@ -9,9 +9,10 @@ namespace {
 
 std::vector<float> frequencies(const DecoderConfig& c, const DecoderWeights& weights, double base,
                                double scale) {
-  std::vector<float> out =
-      c.yarn_factor > 0 ? yarn_frequencies(c.rope_dims, base, c.yarn_factor, c.yarn_original_tokens)
-                        : rope_frequencies(c.rope_dims, base, scale);
+  std::vector<float> out = c.yarn_factor > 0
+                               ? yarn_frequencies(c.rope_dims, base, c.yarn_factor,
+                                                  c.yarn_original_tokens, c.yarn_whole_pairs)
+                               : rope_frequencies(c.rope_dims, base, scale);
   for (size_t i = 0; i < weights.rope_factors.size(); ++i) out[i] /= weights.rope_factors[i];
   return out;
 }
@@ -25,7 +26,8 @@ Workspace::Workspace(const DecoderConfig& c, const DecoderWeights& weights, int3
   const ExpertConfig& x = c.experts;
   const int32_t q_width = c.heads * c.head_dim, kv_width = c.kv_heads * c.head_dim;
   residual.resize(n * c.embedding);
-  if (c.post_norms || c.residual_scale != 1 || x.shared_gate) sublayer.resize(n * c.embedding);
+  if (c.post_norms || c.residual_scale != 1 || c.output_bias || x.shared_gate)
+    sublayer.resize(n * c.embedding);
   // Of the gated MLP, or of the expert that all tokens share.
   const int32_t feed_forward = x.count > 0 ? x.shared_feed_forward : c.feed_forward;
   q.resize(n * q_width);
@@ -47,13 +49,13 @@ Workspace::Workspace(const DecoderConfig& c, const DecoderWeights& weights, int3
     expert_gated.reserve(rows, x.feed_forward);
   }
   rope.reserve(frequencies(c, weights, c.rope_base, c.rope_scale), tokens,
-               c.yarn_factor > 0 ? yarn_magnitude(c.yarn_factor) : 1.0f);
+               c.yarn_factor > 0 ? yarn_magnitude(c.yarn_factor) : c.rope_magnitude);
   if (c.rope_base_local > 0) {
     rope_local.reserve(rope_frequencies(c.rope_dims, c.rope_base_local, 1.0), tokens);
   }
   const float scale =
       c.attention_scale != 0 ? c.attention_scale : 1.0f / std::sqrt(static_cast<float>(c.head_dim));
-  attention.reserve({c.heads, c.kv_heads, c.head_dim, scale}, tokens, sequences);
+  attention.reserve({c.heads, c.kv_heads, c.head_dim, scale, c.attention_cap}, tokens, sequences);
   logits.resize(static_cast<size_t>(logit_rows) * c.vocab);
   const int32_t widest = std::max({c.embedding, q_width, feed_forward, x.feed_forward});
   scratch_stride = (linear_scratch_bytes(widest) + 127) / 128 * 128;

@@ -146,8 +146,13 @@ std::vector<Case> cases() {
       for (const std::string tiny :
            {"tiny_qwen2", "tiny_qwen3", "tiny_llama", "tiny_mixtral", "tiny_qwen2moe",
             "tiny_qwen3moe", "tiny_olmo2", "tiny_olmoe", "tiny_granite", "tiny_granitemoe",
-            "tiny_smollm3", "tiny_gemma", "tiny_yarn"}) {
+            "tiny_smollm3", "tiny_gemma", "tiny_gemma2", "tiny_phi3", "tiny_gpt_oss",
+            "tiny_yarn"}) {
         all.push_back({tiny, tiny + ".gguf", "logits_" + tiny + ".json", isa, 1000, exact});
+      }
+      // Folders as Hugging Face's library writes them.
+      for (const std::string folder : {"hf_tiny_gemma2", "hf_tiny_phi3", "hf_tiny_gpt_oss"}) {
+        all.push_back({folder, folder, "logits_" + folder + ".json", isa, 1000, exact});
       }
     }
   }

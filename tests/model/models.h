@@ -20,10 +20,11 @@ inline std::string env(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The file behind a pulled name, or tests/golden/ and the name where that ends in .gguf. A missing
+// The file behind a pulled name, or tests/golden/ and the name of what lies there. A missing
 // model fails the test: what cannot run proves nothing.
 inline std::string model_path(const std::string& name) {
-  if (name.ends_with(".gguf")) return WOK_SOURCE_DIR "/tests/golden/" + name;
+  if (name.ends_with(".gguf") || name.starts_with("hf_"))
+    return WOK_SOURCE_DIR "/tests/golden/" + name;
   auto folder = store::default_cache_dir(env("WOK_CACHE_DIR"), env("XDG_CACHE_HOME"), env("HOME"));
   if (!folder.ok()) {
     ADD_FAILURE() << folder.error().message;

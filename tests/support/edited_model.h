@@ -39,12 +39,14 @@ class EditedModel {
          {"block_count", "embedding_length", "feed_forward_length", "attention.head_count",
           "attention.head_count_kv", "attention.key_length", "attention.value_length",
           "context_length", "attention.sliding_window", "expert_count", "expert_used_count",
-          "expert_feed_forward_length", "expert_shared_feed_forward_length"}) {
+          "expert_feed_forward_length", "expert_shared_feed_forward_length", "rope.dimension_count",
+          "rope.scaling.original_context_length"}) {
       take_int(a + name);
     }
     for (const char* name :
          {"attention.layer_norm_rms_epsilon", "rope.freq_base", "embedding_scale", "residual_scale",
-          "attention.scale", "logit_scale"}) {
+          "attention.scale", "logit_scale", "attn_logit_softcapping", "final_logit_softcapping",
+          "rope.scaling.attn_factor"}) {
       if (const auto value = *file->get_float(a + name)) real(a + name, *value);
     }
   }

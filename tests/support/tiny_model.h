@@ -32,6 +32,8 @@ class TinyWriter {
 
   std::vector<uint8_t> bytes() {
     const std::string a = s_.architecture + ".";
+    const bool gemma2 = s_.architecture == "gemma2", phi3 = s_.architecture == "phi3";
+    const bool gpt_oss = s_.architecture == "gpt-oss";
     const bool gemma = s_.architecture == "gemma3", olmo2 = s_.architecture == "olmo2";
     const bool head_norms = gemma || s_.architecture == "qwen3" || s_.architecture == "qwen3moe";
     const bool whole_norms = olmo2 || s_.architecture == "olmoe";
@@ -47,7 +49,18 @@ class TinyWriter {
     out_.key(a + "attention.layer_norm_rms_epsilon", 1e-5f);
     out_.key(a + "context_length", static_cast<uint32_t>(s_.context));
     out_.key(a + "rope.freq_base", 10000.0f);
-    if (gemma) out_.key(a + "attention.sliding_window", static_cast<uint32_t>(s_.window));
+    if (gemma || gemma2 || phi3 || gpt_oss) {
+      out_.key(a + "attention.sliding_window", static_cast<uint32_t>(s_.window));
+    }
+    if (gemma2) {
+      out_.key(a + "attn_logit_softcapping", 2.0f);
+      out_.key(a + "final_logit_softcapping", 5.0f);
+    }
+    if (phi3) {
+      out_.key(a + "rope.dimension_count", static_cast<uint32_t>(s_.head_dim / 2));
+      out_.key(a + "rope.scaling.original_context_length", uint32_t{64});
+      out_.key(a + "rope.scaling.attn_factor", 1.25f);
+    }
     if (s_.experts > 0) {
       out_.key(a + "expert_count", static_cast<uint32_t>(s_.experts));
       out_.key(a + "expert_used_count", static_cast<uint32_t>(s_.experts_used));
@@ -66,23 +79,38 @@ class TinyWriter {
     tokenizer();
     const int32_t q = s_.heads * s_.head_dim, kv = s_.kv_heads * s_.head_dim;
     matrix("token_embd.weight", s_.embedding, s_.vocab);
+    if (phi3) {
+      norm("rope_factors_long.weight", s_.head_dim / 4);
+      norm("rope_factors_short.weight", s_.head_dim / 4);
+    }
     for (int32_t i = 0; i < s_.layers; ++i) {
       const std::string b = "blk." + std::to_string(i) + ".";
       if (!olmo2) {
         norm(b + "attn_norm.weight", s_.embedding);
-        norm(b + "ffn_norm.weight", s_.embedding);
+        norm(b + (gpt_oss ? "post_attention_norm.weight" : "ffn_norm.weight"), s_.embedding);
       }
-      matrix(b + "attn_q.weight", s_.embedding, q);
-      matrix(b + "attn_k.weight", s_.embedding, kv);
-      matrix(b + "attn_v.weight", s_.embedding, kv);
+      if (phi3) {
+        matrix(b + "attn_qkv.weight", s_.embedding, q + 2 * kv);
+      } else {
+        matrix(b + "attn_q.weight", s_.embedding, q);
+        matrix(b + "attn_k.weight", s_.embedding, kv);
+        matrix(b + "attn_v.weight", s_.embedding, kv);
+      }
       matrix(b + "attn_output.weight", q, s_.embedding);
-      if (s_.architecture.starts_with("qwen2")) {
+      if (gpt_oss) {
+        norm(b + "attn_sinks.weight", s_.heads);
+        norm(b + "attn_output.bias", s_.embedding);
+      }
+      if (gpt_oss || s_.architecture.starts_with("qwen2")) {
         norm(b + "attn_q.bias", q);
         norm(b + "attn_k.bias", kv);
         norm(b + "attn_v.bias", kv);
       }
       if (s_.experts > 0) {
         experts(b);
+      } else if (phi3) {
+        matrix(b + "ffn_up.weight", s_.embedding, 2 * s_.feed_forward);
+        matrix(b + "ffn_down.weight", s_.feed_forward, s_.embedding);
       } else {
         gated(b, "", s_.feed_forward);
       }
@@ -90,7 +118,7 @@ class TinyWriter {
         norm(b + "attn_q_norm.weight", whole_norms ? q : s_.head_dim);
         norm(b + "attn_k_norm.weight", whole_norms ? kv : s_.head_dim);
       }
-      if (gemma || olmo2) {
+      if (gemma || gemma2 || olmo2) {
         norm(b + "post_attention_norm.weight", s_.embedding);
         norm(b + "post_ffw_norm.weight", s_.embedding);
       }
@@ -132,19 +160,26 @@ class TinyWriter {
     matrix(layer + "ffn_gate_exps.weight", s_.embedding, width, n);
     matrix(layer + "ffn_up_exps.weight", s_.embedding, width, n);
     matrix(layer + "ffn_down_exps.weight", width, s_.embedding, n);
+    if (s_.architecture == "gpt-oss") {
+      norm(layer + "ffn_gate_inp.bias", n);
+      norm(layer + "ffn_gate_exps.bias", width, n);
+      norm(layer + "ffn_up_exps.bias", width, n);
+      norm(layer + "ffn_down_exps.bias", s_.embedding, n);
+    }
     if (s_.shared_feed_forward == 0) return;
     gated(layer, "_shexp", s_.shared_feed_forward);
     if (s_.architecture == "qwen2moe") norm(layer + "ffn_gate_inp_shexp.weight", s_.embedding);
   }
 
-  void norm(const std::string& name, int32_t n) {
+  void norm(const std::string& name, int32_t n, int32_t count = 1) {
     std::normal_distribution<float> around_one(1.0f, 0.1f);
-    std::vector<uint8_t> data(n * 4u);
-    for (int32_t i = 0; i < n; ++i) {
+    std::vector<uint8_t> data(4u * n * count);
+    for (int32_t i = 0; i < n * count; ++i) {
       const float v = around_one(random_);
       std::memcpy(&data[i * 4u], &v, 4);
     }
-    out_.tensor(name, 0, {n}, data);
+    out_.tensor(name, 0, count == 1 ? std::vector<int64_t>{n} : std::vector<int64_t>{n, count},
+                data);
   }
 
   void matrix(const std::string& name, int32_t cols, int32_t rows_of_one, int32_t experts = 1) {
@@ -220,6 +255,7 @@ inline TinyShape tiny_shape(const std::string& architecture) {
     if (architecture == "qwen2moe") shape.shared_feed_forward = 64;
     if (architecture == "granitemoe") shape.shared_feed_forward = 32;
   }
+  if (architecture == "gpt-oss") shape.experts = 4;
   if (architecture == "smollm3") shape.layers = 4;  // the last of them does not rotate
   return shape;
 }

@@ -18,22 +18,27 @@ from typing import Any
 import gguf
 import numpy as np
 
+from hf_gpt_oss import fused_experts
 from hf_schemes import SCHEMES, Scheme, bf16, bf16_values, write_safetensors
 
 Array = np.ndarray
 
 MODEL_TYPES = {
     "llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen2moe": "qwen2_moe",
-    "qwen3moe": "qwen3_moe", "gemma": "gemma", "gemma3": "gemma3_text", "olmo2": "olmo2",
+    "qwen3moe": "qwen3_moe", "gemma": "gemma", "gemma2": "gemma2", "gemma3": "gemma3_text", "olmo2": "olmo2",
     "olmoe": "olmoe", "granite": "granite", "granitemoe": "granitemoe", "smollm3": "smollm3",
+    "phi3": "phi3", "gpt-oss": "gpt_oss",
 }
 CLASSES = {
     "llama": "LlamaForCausalLM", "mixtral": "MixtralForCausalLM", "qwen2": "Qwen2ForCausalLM",
     "qwen2_moe": "Qwen2MoeForCausalLM", "qwen3": "Qwen3ForCausalLM",
     "qwen3_moe": "Qwen3MoeForCausalLM", "gemma": "GemmaForCausalLM",
+    "gemma2": "Gemma2ForCausalLM",
     "gemma3_text": "Gemma3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "olmoe": "OlmoeForCausalLM",
     "granite": "GraniteForCausalLM", "granitemoe": "GraniteMoeForCausalLM",
-    "smollm3": "SmolLM3ForCausalLM",
+    "granitemoeshared": "GraniteMoeSharedForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM", "phi3": "Phi3ForCausalLM",
+    "gpt_oss": "GptOssForCausalLM",
 }
 PERMUTED = ("llama", "granite", "granitemoe", "smollm3")
 WORDS = (
@@ -52,6 +57,8 @@ class Source:
         self.model_type = MODEL_TYPES[self.architecture]
         if self.architecture == "llama" and self.get("expert_count", 0):
             self.model_type = "mixtral"
+        if self.get("expert_shared_feed_forward_length", 0) and self.model_type == "granitemoe":
+            self.model_type = "granitemoeshared"
 
     def get(self, key: str, default: Any = None) -> Any:
         return self.meta.get(f"{self.architecture}.{key}", default)
@@ -66,19 +73,24 @@ class Source:
 
     def hf_name(self, name: str) -> str:
         """Of a tensor that is one module; experts are cut apart by the caller."""
-        post = self.architecture in ("gemma3", "olmo2")
+        post = self.architecture in ("gemma2", "gemma3", "olmo2")
+        if name.endswith("attn_sinks"):
+            return f"model.layers.{name.split('.')[1]}.self_attn.sinks"
         layer = {
             "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj",
             "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+            "attn_qkv": "self_attn.qkv_proj",
             "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm",
             "attn_k_norm": "self_attn.k_norm",
             "ffn_norm": "pre_feedforward_layernorm" if post else "post_attention_layernorm",
             "post_attention_norm": "post_attention_layernorm",
             "post_ffw_norm": "post_feedforward_layernorm",
-            "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
-            "ffn_gate_inp": {"mixtral": "block_sparse_moe.gate",
+            "ffn_gate": "mlp.gate_proj", 
+            "ffn_up": "mlp.gate_up_proj" if self.architecture == "phi3" else "mlp.up_proj",
+            "ffn_down": "mlp.down_proj",
+            "ffn_gate_inp": {"gpt_oss": "mlp.router", "mixtral": "block_sparse_moe.gate",
                              "granitemoe": "block_sparse_moe.router.layer"}.get(
-                                 self.model_type, "mlp.gate"),
+                                 self.model_type.removesuffix("shared"), "mlp.gate"),
             "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
             "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
             "ffn_up_shexp": "mlp.shared_expert.up_proj",
@@ -98,6 +110,12 @@ class Source:
             # The divisors of every synthetic Llama.
             rope = {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
                     "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+        elif self.architecture == "phi3":
+            factors = {t.name: [float(x) for x in t.data] for t in self.reader.tensors
+                       if t.name.startswith("rope_factors_")}
+            rope = {"rope_type": "longrope", "short_factor": factors["rope_factors_short.weight"],
+                    "long_factor": factors["rope_factors_long.weight"],
+                    "attention_factor": float(get("rope.scaling.attn_factor"))}
         elif get("rope.scaling.type") == "yarn":
             rope = {"rope_type": "yarn", "factor": float(get("rope.scaling.factor")),
                     "original_max_position_embeddings":
@@ -114,13 +132,13 @@ class Source:
             "vocab_size": len(self.meta["tokenizer.ggml.tokens"]),
             "tie_word_embeddings": not any(t.name == "output.weight" for t in self.reader.tensors),
             "torch_dtype": "float32", "bos_token_id": self.meta.get("tokenizer.ggml.bos_token_id"),
-            "eos_token_id": self.meta.get("tokenizer.ggml.eos_token_id"),
+            "eos_token_id": self.meta.get("tokenizer.ggml.eos_token_id"), "pad_token_id": None,
         }
         gemma = self.architecture.startswith("gemma")
         out["hidden_activation" if gemma else "hidden_act"] = \
             "gelu_pytorch_tanh" if gemma else "silu"
         if get("expert_count"):
-            mixtral = self.model_type in ("mixtral", "granitemoe")
+            mixtral = self.model_type in ("mixtral", "granitemoe", "granitemoeshared", "gpt_oss")
             out["num_local_experts" if mixtral else "num_experts"] = get("expert_count")
             out["num_experts_per_tok"] = get("expert_used_count")
             if self.model_type in ("qwen2_moe", "qwen3_moe"):
@@ -128,9 +146,22 @@ class Source:
                 out["norm_topk_prob"] = self.model_type == "qwen3_moe"
             if self.model_type == "qwen2_moe":
                 out["shared_expert_intermediate_size"] = get("expert_shared_feed_forward_length")
+            if self.model_type == "granitemoeshared":
+                out["shared_intermediate_size"] = get("expert_shared_feed_forward_length")
             if self.model_type == "olmoe":
                 out["norm_topk_prob"] = False
-        if self.architecture == "gemma3":
+        if get("rope.dimension_count", out["head_dim"]) != out["head_dim"]:
+            out["partial_rotary_factor"] = get("rope.dimension_count") / out["head_dim"]
+        if self.architecture == "phi3":
+            out["sliding_window"] = get("attention.sliding_window") or None
+            out["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
+        if self.architecture == "gemma2":
+            out["attn_logit_softcapping"] = float(get("attn_logit_softcapping"))
+            out["final_logit_softcapping"] = float(get("final_logit_softcapping"))
+        if self.architecture == "gpt-oss":
+            out["sliding_window"] = get("attention.sliding_window")
+            out["rope_scaling"]["truncate"] = False
+        if self.architecture in ("gemma2", "gemma3"):
             out["sliding_window"] = get("attention.sliding_window")
             out["query_pre_attn_scalar"] = get("attention.key_length")
         if self.architecture.startswith("granite"):
@@ -145,12 +176,14 @@ def write_tokenizer(folder: str, meta: dict[str, Any]) -> None:
     pre = meta.get("tokenizer.ggml.pre", "")
     if pre == "smollm":
         pieces = [{"type": "Digits", "individual_digits": True},
-                  {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}]
+                  {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+                   "use_regex": True}]
     else:
         pattern = WORDS.replace("DIGITS", r"\p{N}" if pre == "qwen2" else r"\p{N}{1,3}")
         pieces = [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated",
                    "invert": False},
-                  {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}]
+                  {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+                   "use_regex": False}]
     tokens, kinds = meta["tokenizer.ggml.tokens"], meta["tokenizer.ggml.token_type"]
     added = [{"id": i, "content": token, "single_word": False, "lstrip": False, "rstrip": False,
               "normalized": False, "special": kind == 3}
@@ -170,7 +203,8 @@ def write_tokenizer(folder: str, meta: dict[str, Any]) -> None:
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": added,
         "normalizer": {"type": "NFC"} if pre == "qwen2" else None,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": pieces}, "post_processor": post,
-        "decoder": {"type": "ByteLevel"},
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True,
+                    "use_regex": True},
         "model": {"type": "BPE", "unk_token": None, "byte_fallback": False,
                   "ignore_merges": pre == "llama-bpe",
                   "vocab": {t: i for i, t in enumerate(tokens) if t not in taken},
@@ -197,7 +231,7 @@ def convert(source: Source, scheme: Scheme, keep: list[str]) -> tuple[dict, dict
     """Tensors by Hugging Face's names; and by GGUF's, what they stand for."""
     out: dict[str, Any] = {}
     reference: dict[str, Array] = {}
-    plain = Scheme("none")
+    plain = scheme if scheme.name == "float32" else Scheme("none")
     gemma = source.architecture.startswith("gemma")
 
     def module(name: str, w: Array) -> Array:
@@ -208,10 +242,16 @@ def convert(source: Source, scheme: Scheme, keep: list[str]) -> tuple[dict, dict
 
     for tensor in source.reader.tensors:
         name = tensor.name
-        if name == "rope_freqs.weight":
+        if name.startswith("rope_f"):
             reference[name] = tensor.data
             continue
         w = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+        if source.architecture == "gpt-oss" and "_exps" in name:
+            reference[name] = w
+            continue
+        if name.endswith("attn_sinks.weight"):
+            out[source.hf_name(name.removesuffix(".weight"))] = reference[name] = w
+            continue
         if name.endswith(".bias"):
             out[source.hf_name(name) + ".bias"] = w
             reference[name] = w
@@ -221,12 +261,15 @@ def convert(source: Source, scheme: Scheme, keep: list[str]) -> tuple[dict, dict
             out[source.hf_name(name) + ".weight"] = w - np.float32(shift)
             reference[name] = (w - np.float32(shift)) + np.float32(shift)
             continue
+        if "_shexp." in name and source.architecture == "granitemoe":
+            reference[name] = plain.store(w)[1]
+            continue
         if "_exps" in name:
             layer = name.split(".")[1]
             which = {"ffn_gate_exps": ("gate_proj", "w1"), "ffn_up_exps": ("up_proj", "w3"),
                      "ffn_down_exps": ("down_proj", "w2")}[name.split(".")[2]]
-            if source.model_type == "granitemoe":
-                reference[name] = bf16_values(bf16(w))
+            if source.architecture == "granitemoe":
+                reference[name] = plain.store(w)[1]
                 continue
             prefix, part = ("block_sparse_moe", which[1]) if source.model_type == "mixtral" \
                 else ("mlp", which[0])
@@ -239,13 +282,21 @@ def convert(source: Source, scheme: Scheme, keep: list[str]) -> tuple[dict, dict
         value = module(source.hf_name(name),
                        unpermute(w, heads) if heads else w[None] if vector else w)
         reference[name] = permute(value, heads) if heads else value[0] if vector else value
-    if source.model_type == "granitemoe":
+    if source.architecture == "gpt-oss":
+        tensors = {t.name: t for t in source.reader.tensors}
         for i in range(source.get("block_count")):
-            gate, up, down = (reference[f"blk.{i}.ffn_{n}_exps.weight"]
-                              for n in ("gate", "up", "down"))
-            prefix = f"model.layers.{i}.block_sparse_moe"
-            out[f"{prefix}.input_linear.weight"] = bf16(np.concatenate([gate, up], axis=1))
-            out[f"{prefix}.output_linear.weight"] = bf16(down)
+            out |= fused_experts(tensors, i, reference, scheme.name == "float32")
+    if source.architecture == "granitemoe":
+        kinds = {"exps": "block_sparse_moe"}
+        if source.model_type == "granitemoeshared":
+            kinds["shexp"] = "shared_mlp"
+        for i in range(source.get("block_count")):
+            for kind, name in kinds.items():
+                gate, up, down = (reference[f"blk.{i}.ffn_{n}_{kind}.weight"]
+                                  for n in ("gate", "up", "down"))
+                for part, w in (("input", np.concatenate([gate, up], axis=-2)), ("output", down)):
+                    out[f"model.layers.{i}.{name}.{part}_linear.weight"] = \
+                        plain.store(w)[0]["weight"]
     return out, reference
 
 
@@ -288,6 +339,10 @@ def main() -> None:
     tensors, reference = convert(source, scheme, args.keep)
     os.makedirs(args.folder, exist_ok=True)
     config = source.config()
+    if source.architecture == "gpt-oss" and args.scheme != "float32":
+        config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": [
+            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
+            "lm_head"]}
     if (quantization := scheme.config()) is not None:
         if args.says_version:
             quantization["checkpoint_format"] = "gptq" if args.says_version == 1 else "gptq_v2"

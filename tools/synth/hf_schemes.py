@@ -15,7 +15,7 @@ import numpy as np
 
 Array = np.ndarray
 
-SCHEMES = ("none", "gptq", "awq", "pack-quantized", "int-quantized", "fp8")
+SCHEMES = ("none", "float32", "gptq", "awq", "pack-quantized", "int-quantized", "fp8")
 TYPES = {"float32": "F32", "float16": "F16", "int32": "I32", "int64": "I64", "int8": "I8",
          "uint8": "U8"}
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # nibble i of a word holds output ORDER[i]
@@ -134,6 +134,8 @@ class Scheme:
 
     def store(self, w: Array) -> tuple[dict[str, Any], Array]:
         """A module's tensors, and the weights that they stand for."""
+        if self.name == "float32":
+            return {"weight": w}, w
         if self.name == "none":
             t = bf16(w)
             return {"weight": t}, bf16_values(t)

@@ -41,7 +41,7 @@ def write_keys(writer: gguf.GGUFWriter, name: str, shape: Shape, layout: Layout)
     writer.add_value_length(shape.head_dim)
     writer.add_layer_norm_rms_eps(shape.eps)
     writer.add_rope_freq_base(shape.rope_base)
-    writer.add_rope_dimension_count(shape.head_dim)
+    writer.add_rope_dimension_count(shape.rope_dims)
     if shape.experts > 0:
         writer.add_expert_count(shape.experts)
         writer.add_expert_used_count(shape.experts_used)
@@ -58,6 +58,12 @@ def write_keys(writer: gguf.GGUFWriter, name: str, shape: Shape, layout: Layout)
         writer.add_residual_scale(residual)
         writer.add_attention_scale(attention)
         writer.add_logit_scale(logits)
+    if shape.long_rope is not None:
+        writer.add_rope_scaling_orig_ctx_len(shape.long_rope[0])
+        writer.add_rope_scaling_attn_factors(shape.long_rope[1])
+    if shape.caps is not None:
+        writer.add_attn_logit_softcapping(shape.caps[0])
+        writer.add_final_logit_softcapping(shape.caps[1])
     if shape.window > 0:
         writer.add_sliding_window(shape.window)
 
@@ -67,10 +73,17 @@ def values(tensor: Tensor, shape: Shape, kind: gguf.GGMLQuantizationType, seed: 
     random = generator(seed, tensor.name)
     if tensor.name == "rope_freqs.weight":
         return shape.rope.divisors(shape.rope_base, shape.head_dim)
+    if tensor.name.startswith("rope_factors_"):
+        most = 8.0 if "long" in tensor.name else 1.5
+        return random.uniform(1, most, tensor.dims).astype(np.float32)
+    if tensor.name.endswith(".bias"):
+        # Of experts wide enough to meet the limits of the gate.
+        most = 8 if "_exps" in tensor.name and "down" not in tensor.name else 2
+        return random.uniform(-most, most, tensor.dims).astype(np.float32)
     if len(tensor.dims) > 1:
         return random_matrix(kind, tensor.dims, 1 / math.sqrt(tensor.dims[-1]), random)
-    if tensor.name.endswith(".bias"):
-        return random.uniform(-2, 2, tensor.dims).astype(np.float32)
+    if "attn_sinks" in tensor.name:
+        return random.uniform(-1, 3, tensor.dims).astype(np.float32)
     if tensor.name.endswith("ffn_gate_inp_shexp.weight"):
         return (random.normal(0, 1, tensor.dims) / math.sqrt(shape.width)).astype(np.float32)
     centre = NORMS.get(tensor.name.split(".")[-2], 1.0)

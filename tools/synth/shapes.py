@@ -66,6 +66,13 @@ class Shape:
     yarn: tuple[float, int] | None = None  # Factor, and the context before it.
     scales: tuple[float, float, float, float] | None = None  # Granite: embedding, residual,
     # attention, logits (a divisor).
+    caps: tuple[float, float] | None = None  # Gemma 2: of attention scores and of logits.
+    rope_part: float = 1.0  # Of a head's elements, those that rotate.
+    long_rope: tuple[int, float] | None = None  # LongRoPE: the trained context, the magnitude.
+
+    @property
+    def rope_dims(self) -> int:
+        return int(self.head_dim * self.rope_part)
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,8 @@ class Tensor:
 
     @property
     def is_matrix(self) -> bool:
-        return len(self.dims) > 1 and "ffn_gate_inp" not in self.name
+        return (len(self.dims) > 1 and "ffn_gate_inp" not in self.name
+                and not self.name.endswith(".bias"))
 
     @property
     def elements(self) -> int:
@@ -138,6 +146,16 @@ SHAPES = {
                           **(TINY | dict(layers=4, head_dim=16))),
     "tiny-gemma": Shape("gemma", "smollm", rope_base=1e4, eps=1e-6,
                         **(TINY | dict(first_special=0))),
+    # The prompts of the golden leave the window of every other layer; the caps are low, so that
+    # scores and logits meet them.
+    "tiny-gemma2": Shape("gemma2", "smollm", rope_base=1e4, eps=1e-6, window=32, caps=(5.0, 12.0),
+                         **(TINY | dict(first_special=0, feed_forward=64))),
+    # Every prompt is longer than the trained context, so that the long divisors count.
+    "tiny-phi3": Shape("phi3", "smollm", rope_base=1e4, eps=1e-5, window=40, rope_part=0.75,
+                       long_rope=(1, 1.19), **(TINY | dict(head_dim=16, first_special=0))),
+    "tiny-gpt-oss": Shape("gpt-oss", "llama3", rope_base=1.5e5, eps=1e-5, window=32, experts=4,
+                          experts_used=2, expert_feed_forward=64, yarn=(8.0, 64),
+                          **(TINY | dict(head_dim=16, feed_forward=64))),
     # Six layers, so that one of them is global.
     "tiny-gemma3": Shape("gemma3", "smollm", rope_base=1e6, eps=1e-6, window=512,
                          **(TINY | dict(layers=6, first_special=0))),
@@ -151,11 +169,22 @@ def _layer(s: Shape, i: int) -> Iterator[Tensor]:
     q, kv = s.heads * s.head_dim, s.kv_heads * s.head_dim
     if s.architecture != "olmo2":
         yield tensor("attn_norm", s.width)
-    yield tensor("attn_q", q, s.width)
-    yield tensor("attn_k", kv, s.width)
-    yield tensor("attn_v", kv, s.width)
+    if s.architecture == "phi3":
+        yield tensor("attn_qkv", q + 2 * kv, s.width)
+    else:
+        yield tensor("attn_q", q, s.width)
+        yield tensor("attn_k", kv, s.width)
+        yield tensor("attn_v", kv, s.width)
     yield tensor("attn_output", s.width, q)
-    if s.architecture in ("qwen2", "qwen2moe"):
+    if s.architecture == "gpt-oss":
+        yield Tensor(f"blk.{i}.attn_output.bias", (s.width,), i)
+        yield tensor("attn_sinks", s.heads)
+        yield tensor("post_attention_norm", s.width)
+        yield Tensor(f"blk.{i}.ffn_gate_inp.bias", (s.experts,), i)
+        for name, rows in (("gate", s.expert_feed_forward), ("up", s.expert_feed_forward),
+                           ("down", s.width)):
+            yield Tensor(f"blk.{i}.ffn_{name}_exps.bias", (s.experts, rows), i)
+    if s.architecture in ("qwen2", "qwen2moe", "gpt-oss"):
         yield Tensor(f"blk.{i}.attn_q.bias", (q,), i)
         yield Tensor(f"blk.{i}.attn_k.bias", (kv,), i)
         yield Tensor(f"blk.{i}.attn_v.bias", (kv,), i)
@@ -165,11 +194,15 @@ def _layer(s: Shape, i: int) -> Iterator[Tensor]:
     if s.architecture in ("olmo2", "olmoe"):
         yield tensor("attn_q_norm", q)
         yield tensor("attn_k_norm", kv)
-    if s.architecture in ("gemma3", "olmo2"):
+    if s.architecture in ("gemma2", "gemma3", "olmo2"):
         yield tensor("post_attention_norm", s.width)
         yield tensor("post_ffw_norm", s.width)
-    if s.architecture != "olmo2":
+    if s.architecture not in ("olmo2", "gpt-oss"):
         yield tensor("ffn_norm", s.width)
+    if s.architecture == "phi3":
+        yield tensor("ffn_up", 2 * s.feed_forward, s.width)
+        yield tensor("ffn_down", s.width, s.feed_forward)
+        return
     if s.experts == 0:
         yield tensor("ffn_gate", s.feed_forward, s.width)
         yield tensor("ffn_up", s.feed_forward, s.width)
@@ -193,6 +226,9 @@ def tensors(s: Shape) -> Iterator[Tensor]:
     yield Tensor("token_embd.weight", (s.vocabulary, s.width))
     if s.rope is not None:
         yield Tensor("rope_freqs.weight", (s.head_dim // 2,))
+    if s.long_rope is not None:
+        for kind in ("long", "short"):
+            yield Tensor(f"rope_factors_{kind}.weight", (s.rope_dims // 2,))
     for i in range(s.layers):
         yield from _layer(s, i)
     yield Tensor("output_norm.weight", (s.width,))

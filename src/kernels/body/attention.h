@@ -29,6 +29,8 @@ void store_kv(const KvView& kv, const int32_t* page_table, int32_t position, int
   }
 }
 
+constexpr float kLog2E = 1.44269504088896341f;  // scores are in units of log 2
+
 inline float exp2_of(float x) {
   float out[kW];
   Simd::store(out, exp2_body(Simd::set1(x)));
@@ -84,8 +86,17 @@ inline void fold_split(const float* part, float part_maximum, float part_total, 
   *total = *total * keep + part_total * take;
 }
 
-inline void divide_row(const float* sums, float total, int32_t head_dim, float* out) {
-  const Float inverse = Simd::set1(total > 0 ? 1.0f / total : 0.0f);
+// The sums by their weights, and by that of the sink where there is one.
+inline void divide_row(const float* sums, float maximum, float total, const float* sink,
+                       int32_t head_dim, float* out) {
+  float factor = total > 0 ? 1.0f / total : 0.0f;
+  if (sink != nullptr && total > 0) {
+    const float score = *sink * kLog2E;
+    const float highest = score > maximum ? score : maximum;
+    const float keep = exp2_of(maximum - highest);
+    factor = keep / (total * keep + exp2_of(score - highest));
+  }
+  const Float inverse = Simd::set1(factor);
   map_row(sums, head_dim, out, [&](Float v) { return Simd::mul(v, inverse); });
 }
 
@@ -101,7 +112,7 @@ class SplitAttention {
       : args_(args), last_page_((end - 1) / kPageTokens) {
     tiles_ = (args.rows + kRowTile - 1) / kRowTile;
     for (int r = 0; r < args.rows; ++r) {
-      const float scale = args.scale * 1.44269504088896341f;  // log2 e: weights are powers of two
+      const float scale = args.scale * kLog2E;
       float* q = q_ + static_cast<size_t>(r / kRowTile) * kRowTile * args.head_dim + r % kRowTile;
       for (int32_t d = 0; d < args.head_dim; ++d) q[d * kRowTile] = args.q[r][d] * scale;
     }
@@ -139,9 +150,13 @@ class SplitAttention {
     }
     for (int r = 0; r < args_.rows; ++r) {
       const int i = r / kRowTile;
-      softmax_split(scores_ + r * kScoreStride, clamp(args_.begin[r] - base_),
-                    clamp(args_.end[r] - base_), tile_low_[i], tile_high_[i], &maximum[r],
-                    &total[r]);
+      const int from = clamp(args_.begin[r] - base_), to = clamp(args_.end[r] - base_);
+      float* scores = scores_ + r * kScoreStride;
+      if (args_.cap > 0 && from < to) {
+        const int begin = from / kW * kW;  // a score's lane does not depend on where a row begins
+        soft_cap(scores + begin, args_.cap * kLog2E, (to + kW - 1) / kW * kW - begin);
+      }
+      softmax_split(scores, from, to, tile_low_[i], tile_high_[i], &maximum[r], &total[r]);
       float* out = part(r);
       for (int32_t d = 0; d < args_.head_dim; ++d) out[d] = 0;
     }
@@ -247,7 +262,8 @@ void attend(const AttendArgs& args) {
     }
   }
   for (int r = 0; r < args.rows; ++r) {
-    divide_row(out + r * args.head_dim, total[r], args.head_dim, args.out[r]);
+    divide_row(out + r * args.head_dim, maximum[r], total[r],
+               args.sinks != nullptr ? args.sinks + r : nullptr, args.head_dim, args.out[r]);
   }
 }
 
@@ -266,13 +282,13 @@ void attend_split(const AttendArgs& args, int32_t split) {
 }
 
 void combine_splits(const float* parts, int64_t stride, int32_t splits, int32_t head_dim,
-                    float* out) {
+                    const float* sink, float* out) {
   float maximum = 0, total = 0;
   for (int32_t d = 0; d < head_dim; ++d) out[d] = 0;
   for (int32_t s = 0; s < splits; ++s, parts += stride) {
     fold_split(parts, parts[head_dim], parts[head_dim + 1], head_dim, out, &maximum, &total);
   }
-  divide_row(out, total, head_dim, out);
+  divide_row(out, maximum, total, sink, head_dim, out);
 }
 
 }  // namespace

@@ -144,6 +144,26 @@ void gelu_mul(const float* gate, const float* up, int32_t n, float* y) {
   });
 }
 
+void clamped_glu(const float* gate, const float* up, int32_t n, float* y) {
+  const Float limit = Simd::set1(kGluLimit), low = Simd::set1(-kGluLimit);
+  zip_row(gate, up, n, y, [&](Float g, Float u) {
+    g = Simd::min(g, limit);
+    u = Simd::max(Simd::min(u, limit), low);
+    const Float gated = Simd::mul(g, sigmoid(Simd::mul(g, Simd::set1(kGluSlope))));
+    return Simd::fma(gated, u, gated);
+  });
+}
+
+// cap * tanh(x / cap), as cap - 2 cap / (1 + e^(2 x / cap)): off by some 1e-7 of the cap at most.
+void soft_cap(float* x, float cap, int32_t n) {
+  const Float one = Simd::set1(1.0f), to_exponent = Simd::set1(2 / cap);
+  const Float top = Simd::set1(cap), span = Simd::set1(2 * cap);
+  map_row(x, n, x, [&](Float v) {
+    const Float e = exp_body(Simd::mul(v, to_exponent));
+    return Simd::sub(top, Simd::div(span, Simd::add(one, e)));
+  });
+}
+
 void add_rows(const float* x, int32_t n, float* y) {
   zip_row(x, y, n, y, [](Float a, Float b) { return Simd::add(a, b); });
 }
