@@ -30,7 +30,7 @@ void add_speculation_options(CLI::App* command, Context& context, Speculation& s
                   command
                       ->add_option("--draft-model", draft_model,
                                    "a smaller model of the same vocabulary that guesses what "
-                                   "follows: a name, or the path of a .gguf file")
+                                   "follows: a name, or the path of a .gguf file or folder")
                       ->type_name("MODEL"));
 }
 

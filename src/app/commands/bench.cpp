@@ -201,7 +201,7 @@ void add_model(CLI::App* bench, Context& context) {
   const auto o = std::make_shared<ModelCommand>();
   constexpr int32_t kMost = 1 << 24;
   command->add_option("MODEL", o->model,
-                      "a model's name, or the path of a .gguf file (default: smollm2)");
+                      "a model's name, or the path of a .gguf file or folder (default: smollm2)");
   add_list(command, "--pp", o->bench.prompts, 0, kMost, "prompt lengths to prefill; 0: none");
   add_list(command, "--tg", o->bench.outputs, 0, kMost, "steps to decode; 0: none");
   add_list(command, "--depth", o->bench.depths, 0, kMost, "positions in the cache beforehand");

@@ -81,7 +81,8 @@ void add_compile_command(CLI::App& root, Context& context) {
   CLI::App* command =
       root.add_subcommand("compile", "Lay a model's weights out for this CPU, ahead of time");
   const auto options = std::make_shared<CompileOptions>();
-  command->add_option("MODEL", options->model, "a model's name, or the path of a .gguf file")
+  command
+      ->add_option("MODEL", options->model, "a model's name, or the path of a .gguf file or folder")
       ->required();
   CLI::Option* force =
       command->add_flag("--force", options->force, "do it again, whatever is there");

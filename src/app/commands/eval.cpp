@@ -119,7 +119,7 @@ void add_eval_command(CLI::App& root, Context& context) {
       root.add_subcommand("eval", "Measure how well a model predicts a text, and what it lost");
   const auto o = std::make_shared<EvalCommand>();
   command->add_option("MODEL", o->model,
-                      "a model's name, or the path of a .gguf file (default: smollm2)");
+                      "a model's name, or the path of a .gguf file or folder (default: smollm2)");
   command
       ->add_option("--against", o->against,
                    "a model to compare with, such as the one MODEL was quantized from")

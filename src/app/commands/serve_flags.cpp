@@ -100,9 +100,10 @@ void add_serve_command(CLI::App& root, Context& context) {
   CLI::App* command = root.add_subcommand("serve", "Serve a model over HTTP (OpenAI's API)");
   const auto options = std::make_shared<ServeOptions>();
   const auto model = std::make_shared<std::string>();
-  context.setting(command, command->add_option("MODEL,--model", *model,
-                                               "a model's name, or the path of a .gguf file "
-                                               "(default: smollm2, pulled if missing)"));
+  context.setting(command,
+                  command->add_option("MODEL,--model", *model,
+                                      "a model's name, or the path of a .gguf file or folder "
+                                      "(default: smollm2, pulled if missing)"));
   add_network_flags(command, context, *options);
   add_engine_flags(command, context, *options);
   command->footer(

@@ -56,7 +56,8 @@ void add_show_command(CLI::App& root, Context& context) {
   CLI::App* command = root.add_subcommand("show", "Say what is in a model and what it needs");
   const auto name = std::make_shared<std::string>();
   const auto tokens = std::make_shared<int32_t>(0);
-  command->add_option("MODEL", *name, "a model's name, or the path of a .gguf file")->required();
+  command->add_option("MODEL", *name, "a model's name, or the path of a .gguf file or folder")
+      ->required();
   context.setting(command, command
                                ->add_option("--context", *tokens,
                                             "context to compute the memory for (default: the "
