@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "formats/hf_encoder.h"
+
 namespace wok {
 namespace {
 
@@ -41,9 +43,10 @@ class Reader {
       if (type == t.hf) out_.architecture = t.gguf;
       known += (known.empty() ? "" : ", ") + std::string(t.hf);
     }
+    if (is_hf_encoder(type)) return read_hf_encoder(c_, folder_);
     if (out_.architecture.empty()) {
-      return unsupported(
-          fmt::format("'{}' is of model type '{}'; wok runs {}", folder_, type, known));
+      return unsupported(fmt::format("'{}' is of model type '{}'; wok runs {}, {}", folder_, type,
+                                     known, hf_encoder_types()));
     }
     out_.norms_plus_one = out_.architecture == "gemma" || out_.architecture == "gemma3";
     out_.post_norms = out_.architecture == "gemma3" || out_.architecture == "olmo2";

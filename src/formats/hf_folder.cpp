@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "formats/hf_config.h"
+#include "formats/hf_encoder.h"
 #include "formats/hf_names.h"
 #include "formats/hf_scheme.h"
 #include "formats/hf_sources.h"
@@ -35,7 +36,9 @@ constexpr const char* kParts[] = {"weight",
                                   "input_scale"};
 // Of a quantized KV cache and of activations, which wok quantizes by itself or not at all.
 constexpr const char* kIgnoredParts[] = {"k_scale", "v_scale", "kv_scale", "output_scale",
-                                         "rotary_emb.inv_freq"};
+                                         "rotary_emb.inv_freq",
+                                         // Counters that older writers kept with the weights.
+                                         "embeddings.position_ids", "embeddings.token_type_ids"};
 
 // Parts of a module that a thing may be quantized by; a plain "weight" is told by its type.
 bool is_plain(const HfModule& module) {
@@ -62,6 +65,8 @@ class HfFolder {
     }
     WOK_TRY(read, read_hf_config(*config, path_));
     config_ = std::move(read);
+    WOK_RETURN_IF_ERROR(read_sentence_modules(
+        [this](const std::string& name) { return read_any_json(name.c_str()); }, path_, config_));
     WOK_RETURN_IF_ERROR(read_quantization(*config));
     WOK_RETURN_IF_ERROR(open_shards());
     add_keys();
@@ -92,12 +97,20 @@ class HfFolder {
         std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
 
-  Result<std::optional<Json>> read_json(const char* name) {
+  Result<std::optional<Json>> read_any_json(const char* name) {
     WOK_TRY(text, read_text(name));
     if (!text) return std::optional<Json>();
     Json json = Json::parse(*text, nullptr, false);
-    if (!json.is_object()) return invalid(fmt::format("'{}/{}' is no JSON object", path_, name));
+    if (json.is_discarded()) return invalid(fmt::format("'{}/{}' is no JSON", path_, name));
     return std::optional<Json>(std::move(json));
+  }
+
+  Result<std::optional<Json>> read_json(const char* name) {
+    WOK_TRY(json, read_any_json(name));
+    if (json && !json->is_object()) {
+      return invalid(fmt::format("'{}/{}' is no JSON object", path_, name));
+    }
+    return json;
   }
 
   Status read_quantization(const Json& config) {
@@ -332,13 +345,15 @@ class HfFolder {
   Status add_bias(const std::string& name, const HfTensor& tensor) {
     const std::string module = name.substr(0, name.size() - std::strlen(".bias"));
     const std::vector<HfPlace> places = hf_places(module, config_);
+    if (config_.encoder && !places.empty() && places[0].name.empty()) return Ok{};
     if (places.empty() || places[0].name.empty() || !tensor.is_float()) {
       return unsupported(fmt::format("'{}' holds '{}', which wok has no place for", path_, name));
     }
     // Some writers give every module a bias of zeros.
     const bool wanted =
-        config_.architecture.starts_with("qwen2") &&
-        (module.ends_with("q_proj") || module.ends_with("k_proj") || module.ends_with("v_proj"));
+        config_.encoder ||
+        (config_.architecture.starts_with("qwen2") &&
+         (module.ends_with("q_proj") || module.ends_with("k_proj") || module.ends_with("v_proj")));
     if (!wanted) {
       bool zero = true;
       for (int64_t i = 0; i < tensor.elements() && zero; ++i) zero = tensor.float_at(i) == 0;

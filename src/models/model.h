@@ -17,7 +17,7 @@
 #include "layers/rope.h"
 #include "layers/step_profile.h"
 #include "models/model_info.h"
-#include "models/pack_file.h"
+#include "models/pack_weights.h"
 #include "models/weights.h"
 
 namespace wok {
@@ -53,12 +53,6 @@ struct Workspace {
   StepProfile* profile = nullptr;  // where forward() notes its times; null: nowhere
 };
 
-struct ModelOptions {
-  std::string pack_dir;  // "": keep no pack files
-  ComputePool* pool = nullptr;
-  PackMode pack_mode = PackMode::kUse;
-};
-
 class Model {
  public:
   // `file` is kept: embedding rows (and, for the reference table, all weights) are read from it.
@@ -71,7 +65,9 @@ class Model {
   const KernelTable& kernels() const { return *kernels_; }
   const DecoderWeights& weights() const { return weights_; }
   const ModelFile& file() const { return *file_; }
-  const PackMemory& packed() const { return packed_; }  // empty where the table reads the file
+  const PackMemory& packed() const {
+    return packed_.memory;
+  }  // empty where the table reads the file
   KvShape kv_shape(const KvFormat& format) const {
     return {config_.layers, config_.kv_heads, config_.head_dim, &format};
   }
@@ -87,14 +83,12 @@ class Model {
 
  private:
   Model() = default;
-  Status pack(const ModelOptions& options, const std::vector<MatrixPlace>& places);
 
   std::shared_ptr<const ModelFile> file_;
   const KernelTable* kernels_ = nullptr;
   DecoderConfig config_;
   DecoderWeights weights_;
-  PackMemory packed_;
-  std::vector<std::vector<uint8_t>> made_;  // rows of sources, where the table reads rows
+  PackedWeights packed_;
 };
 
 }  // namespace wok
