@@ -29,7 +29,8 @@ json golden() {
 
 std::vector<std::string> isas() {
   std::vector<std::string> names;
-  for (const IsaOption& option : choose_isa("")->options) {
+  const auto choice = choose_isa("");
+  for (const IsaOption& option : choice->options) {
     if (option.available) names.push_back(option.name);
   }
   return names;

@@ -198,8 +198,9 @@ def main():
         "long": {"text": LONG, "tokens": len(tokenizer(LONG)["input_ids"]),
                  "embedding": rounded(embedder.encode([LONG])[0])},
         "query": QUERY,
-        "documents": [{"text": d, "ids": tokenizer(QUERY, d)["input_ids"],
-                       "types": tokenizer(QUERY, d)["token_type_ids"],
+        # In lists: alone, an empty second text counts as none.
+        "documents": [{"text": d, "ids": tokenizer([QUERY], [d])["input_ids"][0],
+                       "types": tokenizer([QUERY], [d])["token_type_ids"][0],
                        "logit": round(float(s), 6)} for d, s in zip(DOCUMENTS, logits)],
         "long_pair": {"ids": long_pair["input_ids"], "types": long_pair["token_type_ids"]},
     }
