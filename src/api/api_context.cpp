@@ -16,12 +16,12 @@ void ApiContext::set_model(ServedModel* model) {
   }
   longest_piece_.store(longest, std::memory_order_relaxed);
   model_.store(model, std::memory_order_release);
-  if (draining()) model->engine->drain();
+  if (draining()) model->drain();
 }
 
 void ApiContext::drain() {
   draining_.store(true, std::memory_order_release);
-  if (ServedModel* served = model()) served->engine->drain();
+  if (ServedModel* served = model()) served->drain();
 }
 
 }  // namespace wok

@@ -184,8 +184,8 @@ std::variant<ChatRequest, ApiError> read_chat_request(const ApiContext& context,
   const std::string text = read_chat_prompt(fields, served, context.clock().unix_ms() / 1000);
   if (auto error = fields.finish()) return *std::move(error);
 
-  if (auto error = check_text_length(text.size(), context.longest_piece(),
-                                     served.engine->context_tokens(), "messages")) {
+  if (auto error = check_text_length(text.size(), context.longest_piece(), served.context_tokens(),
+                                     "messages")) {
     return *std::move(error);
   }
   auto prompt = served.tokenizer->encode(text, request.params.add_special_tokens, true);

@@ -57,7 +57,7 @@ class PromptReader {
 
   void read_text(Fields& fields, const std::string& text, CompletionRequest& request) {
     if (auto error = check_text_length(text.size(), context_.longest_piece(),
-                                       served_.engine->context_tokens(), "prompt")) {
+                                       served_.context_tokens(), "prompt")) {
       fields.fail("prompt", error->message, error->code);
       return;
     }

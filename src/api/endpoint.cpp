@@ -59,7 +59,8 @@ ApiReply no_route_reply(const Route& route, std::string_view method, std::string
     return error_reply({.status = 404,
                         .message = "there is no endpoint " + what +
                                    "; see /v1/models, "
-                                   "/v1/chat/completions, /v1/completions",
+                                   "/v1/chat/completions, /v1/completions, /v1/embeddings, "
+                                   "/v1/rerank",
                         .code = "unknown_url"});
   }
   ApiReply reply =

@@ -42,7 +42,7 @@ Generation::Generation(ApiContext& context, ServedModel& served, GenerationSpec 
 }
 
 bool Generation::submit_all() {
-  const int32_t n_ctx = served_.engine->context_tokens();
+  const int32_t n_ctx = served_.context_tokens();
   std::vector<int32_t> limits;
   for (const auto& prompt : spec_.prompts) {
     const auto limit =

@@ -6,10 +6,12 @@
 #include <future>
 
 #include "api/draft_file.h"
+#include "api/load_embedder.h"
 #include "api/served_model.h"
 #include "api/tokenizer_data.h"
 #include "base/log.h"
 #include "kernels/isa.h"
+#include "models/encoder_config.h"
 #include "models/model.h"
 #include "models/read_info.h"
 
@@ -34,6 +36,10 @@ Status load_template(const ModelFile& file, ServedModel& served) {
           ChatTemplate::create(source, text(tokenizer.bos_id()), text(tokenizer.eos_id())));
   served.chat_template = std::move(chat_template);
   return Ok{};
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 // Tokenizer and template.
@@ -64,6 +70,12 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
                                .count();
   WOK_TRY(info, read_model_info(*file));
   served->info = std::move(info);
+  if (options.embeddings && is_encoder(*file)) {
+    WOK_RETURN_IF_ERROR(load_embedder(file, options, *served));
+    log::info("loaded {} ({}, {}) in {:.2f} s", id, served->info.architecture, served->info.pooling,
+              seconds_since(begin));
+    return served;
+  }
   // A tokenizer that wok does not know, or a draft model that does not fit, is refused before any
   // weight is packed.
   WOK_TRY(data, read_tokenizer_data(*file));
@@ -101,7 +113,7 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
   WOK_TRY(engine, Engine::create(*served->weights, engine_options, std::move(pool)));
   served->engine = std::move(engine);
   log::info("loaded {} ({}, {} kernels) in {:.2f} s", id, served->info.architecture, isa.name,
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+            seconds_since(begin));
   return served;
 }
 

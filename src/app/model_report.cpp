@@ -67,6 +67,15 @@ std::string model_report(const ModelInfo& info, int32_t context_tokens) {
     types += fmt::format("{}{} × {}", types.empty() ? "" : ", ", count, type);
   }
   line("tensors", types);
+  if (!info.pooling.empty()) {
+    const bool ranks = info.pooling == "rank";
+    line("makes", ranks
+                      ? "scores of pairs of texts (/v1/rerank)"
+                      : fmt::format("vectors of {} (/v1/embeddings), pooling {}{}", info.embedding,
+                                    info.pooling, info.normalize ? ", of length 1" : ""));
+    line("memory", fmt::format("{} of weights", mib(info.file_bytes)));
+    return out;
+  }
   line("memory",
        fmt::format("{} = weights {} + KV {} for one sequence of {} tokens",
                    mib(info.file_bytes + kv_bytes), mib(info.file_bytes), mib(kv_bytes), tokens));

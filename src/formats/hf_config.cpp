@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "formats/hf_encoder.h"
 #include "formats/hf_rope.h"
 
 namespace wok {
@@ -60,9 +61,10 @@ class Reader {
       }
       known += (known.empty() ? "" : ", ") + std::string(t.hf);
     }
+    if (is_hf_encoder(type)) return read_hf_encoder(c_, folder_);
     if (out_.architecture.empty()) {
-      return unsupported(
-          fmt::format("'{}' is of model type '{}'; wok runs {}", folder_, type, known));
+      return unsupported(fmt::format("'{}' is of model type '{}'; wok runs {}, {}", folder_, type,
+                                     known, hf_encoder_types()));
     }
     out_.norms_plus_one = out_.architecture.starts_with("gemma");
     // GGUF calls the norm before GPT-OSS's experts so, too.

@@ -21,6 +21,8 @@ struct HfConfig {
   bool norms_plus_one = false;  // norm weights are stored without the 1 (Gemma)
   bool post_norms = false;      // post_attention_layernorm follows its sublayer
   bool tied = false;            // lm_head is the embedding
+  bool encoder = false;         // hf_encoder.h; every module has a bias
+  bool rank = false;            // with a classifier of one label on top
 };
 
 // Errors: kUnsupported names a model type or a setting that wok does not run; kInvalid a field that

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "formats/hf_config.h"
+#include "formats/hf_encoder.h"
 #include "formats/hf_gpt_oss.h"
 #include "formats/hf_names.h"
 #include "formats/hf_scheme.h"
@@ -37,7 +38,14 @@ constexpr const char* kParts[] = {"weight",
                                   "input_scale"};
 // Of a quantized KV cache and of activations, which wok quantizes by itself or not at all.
 constexpr const char* kIgnoredParts[] = {"k_scale", "v_scale", "kv_scale", "output_scale",
-                                         "rotary_emb.inv_freq"};
+                                         "rotary_emb.inv_freq",
+                                         // Counters that older writers kept with the weights.
+                                         "embeddings.position_ids", "embeddings.token_type_ids"};
+
+bool is_ignored(std::string_view tensor) {
+  return std::any_of(std::begin(kIgnoredParts), std::end(kIgnoredParts),
+                     [&](const char* part) { return tensor.ends_with(part); });
+}
 
 // Parts of a module that a thing may be quantized by; a plain "weight" is told by its type.
 bool is_plain(const HfModule& module) {
@@ -64,6 +72,8 @@ class HfFolder {
     }
     WOK_TRY(read, read_hf_config(*config, path_));
     config_ = std::move(read);
+    WOK_RETURN_IF_ERROR(read_sentence_modules(
+        [this](const std::string& name) { return read_any_json(name.c_str()); }, path_, config_));
     WOK_RETURN_IF_ERROR(read_quantization(*config));
     WOK_RETURN_IF_ERROR(open_shards());
     add_keys();
@@ -94,12 +104,20 @@ class HfFolder {
         std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
 
-  Result<std::optional<Json>> read_json(const char* name) {
+  Result<std::optional<Json>> read_any_json(const char* name) {
     WOK_TRY(text, read_text(name));
     if (!text) return std::optional<Json>();
     Json json = Json::parse(*text, nullptr, false);
-    if (!json.is_object()) return invalid(fmt::format("'{}/{}' is no JSON object", path_, name));
+    if (json.is_discarded()) return invalid(fmt::format("'{}/{}' is no JSON", path_, name));
     return std::optional<Json>(std::move(json));
+  }
+
+  Result<std::optional<Json>> read_json(const char* name) {
+    WOK_TRY(json, read_any_json(name));
+    if (json && !json->is_object()) {
+      return invalid(fmt::format("'{}/{}' is no JSON object", path_, name));
+    }
+    return json;
   }
 
   Status read_quantization(const Json& config) {
@@ -142,8 +160,8 @@ class HfFolder {
     return Ok{};
   }
 
-  void add_key(const std::string& name, ModelValue value) {
-    file_.values_[own(name)] = std::move(value);
+  void add_key(const std::string& name, const ModelValue& value) {
+    file_.values_[own(name)] = value;
   }
   void add_text(const char* name, std::string_view text) { add_key(name, text); }
 
@@ -228,9 +246,7 @@ class HfFolder {
         WOK_RETURN_IF_ERROR(add_bias(name, tensor));
         continue;
       }
-      const bool ignored = std::any_of(std::begin(kIgnoredParts), std::end(kIgnoredParts),
-                                       [&](const char* part) { return name.ends_with(part); });
-      if (ignored) continue;
+      if (is_ignored(name)) continue;
       const std::string module = module_of(name);
       if (!seen.insert(module).second) continue;
       const std::vector<HfPlace> places =
@@ -307,13 +323,15 @@ class HfFolder {
   Status add_bias(const std::string& name, const HfTensor& tensor) {
     const std::string module = name.substr(0, name.size() - std::strlen(".bias"));
     const std::vector<HfPlace> places = hf_places(module, config_);
+    if (config_.encoder && !places.empty() && places[0].name.empty()) return Ok{};
     if (places.empty() || places[0].name.empty() || !tensor.is_float()) {
       return unsupported(fmt::format("'{}' holds '{}', which wok has no place for", path_, name));
     }
     // Some writers give every module a bias of zeros.
     const bool of_inputs =
         module.ends_with("q_proj") || module.ends_with("k_proj") || module.ends_with("v_proj");
-    const bool wanted = (config_.architecture.starts_with("qwen2") && of_inputs) ||
+    const bool wanted = config_.encoder ||
+                        (config_.architecture.starts_with("qwen2") && of_inputs) ||
                         config_.architecture == "gpt-oss";
     if (!wanted) {
       bool zero = true;

@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "formats/hf_encoder.h"
+
 namespace wok {
 namespace {
 
@@ -76,6 +78,7 @@ bool take(std::string_view& text, std::string_view prefix) {
 }  // namespace
 
 std::vector<HfPlace> hf_places(std::string_view module, const HfConfig& config) {
+  if (config.encoder) return hf_encoder_places(module, config);
   take(module, "model.");
   take(module, "language_model.");
   take(module, "model.");

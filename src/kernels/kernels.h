@@ -177,6 +177,12 @@ struct KernelTable {
   void (*matmul)(const MatmulArgs& args);
   // y = x / rms(x) * weight, over n elements. y may be x.
   void (*rmsnorm)(const float* x, const float* weight, float eps, int32_t n, float* y);
+  // y = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, over n elements. y may be x.
+  void (*layernorm)(const float* x, const float* weight, const float* bias, float eps, int32_t n,
+                    float* y);
+  // y = GELU(x + bias), in its exact form: v times the normal distribution's share below v
+  // (arXiv 1606.08415). y may be x.
+  void (*gelu_bias)(const float* x, const float* bias, int32_t n, float* y);
   // One of `e` exact rows to int8 blocks: the pointers are those of the row's first block in the
   // arrays of Activations. n % 32 == 0.
   void (*quantize)(const float* x, int32_t n, int32_t e, int8_t* q, ActivationBlock* blocks);

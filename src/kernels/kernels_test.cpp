@@ -274,6 +274,33 @@ TEST(Kernels, ActivationBlocksSayWhatTheirCodesSumTo) {
   }
 }
 
+TEST(Kernels, GeluIsExactFarFromZero) {
+  std::vector<float> x, bias, y(641), want(641);
+  for (int i = 0; i < 641; ++i) {
+    x.push_back(static_cast<float>(i - 320) / 16);
+    bias.push_back(i % 3 == 0 ? 0.5f : 0.0f);
+  }
+  reference_kernels().gelu_bias(x.data(), bias.data(), 641, want.data());
+  for (const KernelTable* table : tables()) {
+    table->gelu_bias(x.data(), bias.data(), 641, y.data());
+    for (int i = 0; i < 641; ++i) {
+      EXPECT_NEAR(y[i], want[i], 3e-7f * (1 + std::fabs(x[i]))) << table->name << ", " << x[i];
+    }
+  }
+}
+
+// A row far from zero: its mean must go before it is squared.
+TEST(Kernels, LayerNormKeepsItsDigitsFarFromZero) {
+  constexpr int32_t kWidth = 45;
+  std::vector<float> x(kWidth), weight(kWidth, 1), bias(kWidth, 0), y(kWidth), want(kWidth);
+  for (int i = 0; i < kWidth; ++i) x[i] = 1000 + static_cast<float>(i % 7);
+  reference_kernels().layernorm(x.data(), weight.data(), bias.data(), 1e-12f, kWidth, want.data());
+  for (const KernelTable* table : tables()) {
+    table->layernorm(x.data(), weight.data(), bias.data(), 1e-12f, kWidth, y.data());
+    for (int i = 0; i < kWidth; ++i) EXPECT_NEAR(y[i], want[i], 1e-3f) << table->name;
+  }
+}
+
 TEST(Kernels, ArgmaxTakesTheFirstOfEqualsAndSkipsNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const KernelTable* table : tables()) {

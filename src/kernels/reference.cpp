@@ -34,6 +34,25 @@ void rmsnorm(const float* x, const float* weight, float eps, int32_t n, float* y
   for (int32_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i] * inverse * weight[i]);
 }
 
+void layernorm(const float* x, const float* weight, const float* bias, float eps, int32_t n,
+               float* y) {
+  double sum = 0, squares = 0;
+  for (int32_t i = 0; i < n; ++i) sum += x[i];
+  const double mean = sum / n;
+  for (int32_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  const double inverse = 1.0 / std::sqrt(squares / n + eps);
+  for (int32_t i = 0; i < n; ++i) {
+    y[i] = static_cast<float>((x[i] - mean) * inverse * weight[i] + bias[i]);
+  }
+}
+
+void gelu_bias(const float* x, const float* bias, int32_t n, float* y) {
+  for (int32_t i = 0; i < n; ++i) {
+    const double v = static_cast<double>(x[i]) + bias[i];
+    y[i] = static_cast<float>(0.5 * v * std::erfc(-v / std::sqrt(2.0)));
+  }
+}
+
 void quantize(const float* x, int32_t n, int32_t e, int8_t* q, ActivationBlock* blocks) {
   for (int32_t b = 0; b < n / 32; ++b, q += 32 * e, blocks += e) {
     float absmax = 0;
@@ -229,6 +248,8 @@ const KernelTable& reference_kernels() {
       .stream_rows = 4,
       .matmul = matmul,
       .rmsnorm = rmsnorm,
+      .layernorm = layernorm,
+      .gelu_bias = gelu_bias,
       .quantize = quantize,
       .quantize_group = nullptr,
       .rope_interleaved = rope_interleaved,

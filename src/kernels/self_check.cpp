@@ -231,6 +231,12 @@ std::string check_rows(const KernelTable& table, Noise& noise) {
   table.rmsnorm(a.data(), b.data(), 1e-5f, n, got.data());
   plain.rmsnorm(a.data(), b.data(), 1e-5f, n, want.data());
   check("rmsnorm", 1e-5f);
+  table.layernorm(a.data(), b.data(), a.data(), 1e-5f, n, got.data());
+  plain.layernorm(a.data(), b.data(), a.data(), 1e-5f, n, want.data());
+  check("layernorm", 1e-5f);
+  table.gelu_bias(a.data(), b.data(), n, got.data());
+  plain.gelu_bias(a.data(), b.data(), n, want.data());
+  check("gelu_bias", 1e-5f);
   table.silu_mul(a.data(), b.data(), n, got.data());
   plain.silu_mul(a.data(), b.data(), n, want.data());
   check("silu_mul", 1e-5f);

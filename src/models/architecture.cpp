@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "models/encoder_config.h"
+
 namespace wok {
 namespace {
 
@@ -211,6 +213,12 @@ Result<DecoderConfig> read_decoder_config(const ModelFile& file) {
   for (const Architecture* arch : architectures()) {
     if (*name == arch->name) return arch->read_config(file);
     known += (known.empty() ? "" : ", ") + std::string(arch->name);
+  }
+  if (is_encoder(file)) {
+    return unsupported(
+        fmt::format("'{}' is an embedding model or a reranker ({}): it makes no text. `wok serve` "
+                    "answers /v1/embeddings or /v1/rerank with it",
+                    file.path(), *name));
   }
   return unsupported(
       fmt::format("'{}' is of architecture '{}'; wok runs {}", file.path(), *name, known));

@@ -18,7 +18,7 @@
 #include "layers/step_profile.h"
 #include "layers/tap.h"
 #include "models/model_info.h"
-#include "models/pack_file.h"
+#include "models/pack_weights.h"
 #include "models/weights.h"
 
 namespace wok {
@@ -55,15 +55,6 @@ struct Workspace {
   StepProfile* profile = nullptr;  // where forward() notes its times; null: nowhere
 };
 
-struct ModelOptions {
-  std::string pack_dir;  // "": keep no pack files
-  ComputePool* pool = nullptr;
-  PackMode pack_mode = PackMode::kUse;
-  // Tokens of the contexts that will be served: some models rotate longer ones otherwise. 0: all
-  // that the model takes.
-  int32_t context_tokens = 0;
-};
-
 class Model {
  public:
   // `file` is kept: embedding rows (and, for the reference table, all weights) are read from it.
@@ -76,7 +67,9 @@ class Model {
   const KernelTable& kernels() const { return *kernels_; }
   const DecoderWeights& weights() const { return weights_; }
   const ModelFile& file() const { return *file_; }
-  const PackMemory& packed() const { return packed_; }  // empty where the table reads the file
+  const PackMemory& packed() const {
+    return packed_.memory;
+  }  // empty where the table reads the file
   KvShape kv_shape(const KvFormat& format) const {
     return {config_.layers, config_.kv_heads, config_.head_dim, &format};
   }
@@ -92,14 +85,12 @@ class Model {
 
  private:
   Model() = default;
-  Status pack(const ModelOptions& options, const std::vector<MatrixPlace>& places);
 
   std::shared_ptr<const ModelFile> file_;
   const KernelTable* kernels_ = nullptr;
   DecoderConfig config_;
   DecoderWeights weights_;
-  PackMemory packed_;
-  std::vector<std::vector<uint8_t>> made_;  // rows of sources, where the table reads rows
+  PackedWeights packed_;
 };
 
 }  // namespace wok

@@ -19,6 +19,8 @@ struct ModelInfo {
   uint64_t file_bytes = 0;
   std::vector<std::pair<std::string, int>> tensor_types;  // "Q4_1" -> count, most frequent first
   std::string chat_template;                              // as in the file, "" when there is none
+  std::string pooling;  // of a model that makes vectors ("mean") or scores ("rank"); "" for others
+  bool normalize = false;  // its vectors have the length 1
   uint64_t kv_bytes_per_token = 0;
 };
 

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "models/encoder_weights.h"
+
 namespace wok {
 namespace {
 
@@ -82,6 +84,12 @@ std::string packed_model_id(const ModelFile& file, const std::vector<MatrixPlace
 }
 
 Result<std::string> packed_model_id(const ModelFile& file) {
+  if (is_encoder(file)) {
+    WOK_TRY(config, read_encoder_config(file));
+    EncoderWeights weights;
+    WOK_TRY(places, collect_encoder_weights(file, config, weights));
+    return packed_model_id(file, places);
+  }
   WOK_TRY(config, read_decoder_config(file));
   DecoderWeights weights;
   WOK_TRY(places, collect_weights(file, config, weights));

@@ -51,6 +51,7 @@ typedef struct {
 } wok_tokenizer_spec;
 
 typedef struct wok_tokenizer wok_tokenizer;
+typedef struct wok_whole_tokenizer wok_whole_tokenizer;
 typedef struct wok_template wok_template;
 
 void wok_text_free(wok_text text);
@@ -65,6 +66,18 @@ wok_status wok_tokenizer_encode(const wok_tokenizer* tokenizer, wok_bytes text,
                                 uint8_t parse_special, wok_ids* ids, wok_text* error);
 // The id of exactly this piece as the vocabulary spells it, or -1.
 int32_t wok_tokenizer_id_of(const wok_tokenizer* tokenizer, wok_bytes piece);
+
+// A tokenizer made of a whole tokenizer.json, which also says what goes around a text or a pair.
+wok_whole_tokenizer* wok_whole_new(wok_bytes json, wok_status* status, wok_text* error);
+void wok_whole_free(wok_whole_tokenizer* tokenizer);
+// Ids and token types, one a token. second: null, or the other text of a pair. max_tokens: 0, or
+// the longer text is cut until both and what `special` puts around them are so many.
+wok_status wok_whole_encode(const wok_whole_tokenizer* tokenizer, wok_bytes first,
+                            const wok_bytes* second, uint8_t special, size_t max_tokens,
+                            wok_ids* ids, wok_ids* types, wok_text* error);
+wok_status wok_whole_decode(const wok_whole_tokenizer* tokenizer, const int32_t* ids, size_t count,
+                            uint8_t show_special, wok_text* output, wok_text* error);
+int32_t wok_whole_id_of(const wok_whole_tokenizer* tokenizer, wok_bytes piece);
 
 // Compiles a Jinja chat template. bos/eos are what it sees as bos_token/eos_token.
 wok_template* wok_template_new(wok_bytes source, wok_bytes bos, wok_bytes eos, wok_status* status,

@@ -8,13 +8,40 @@ namespace wok {
 
 using nlohmann::json;
 
-ServedModel* model_or_reply(ApiContext& context, ResponseWriter& writer) {
+namespace {
+
+// What the model is and where to send the request; "" when it does what is asked.
+std::string wrong_task(const ServedModel& served, Task task) {
+  const char* is = !served.embedder                   ? "generates text"
+                   : served.embedder->model().ranks() ? "is a reranker"
+                                                      : "makes embeddings";
+  const char* use = !served.embedder                   ? "/v1/chat/completions or /v1/completions"
+                    : served.embedder->model().ranks() ? "/v1/rerank"
+                                                       : "/v1/embeddings";
+  const Task does = !served.embedder                   ? Task::kGenerate
+                    : served.embedder->model().ranks() ? Task::kRank
+                                                       : Task::kEmbed;
+  if (does == task) return "";
+  return fmt::format("the model `{}` {}: it answers at {}, not here", served.id, is, use);
+}
+
+}  // namespace
+
+ServedModel* model_or_reply(ApiContext& context, ResponseWriter& writer, Task task) {
   ServedModel* served = context.model();
   if (context.draining()) {
     writer.reply(error_reply(draining_error()));
     return nullptr;
   }
-  if (served == nullptr) writer.reply(error_reply(model_loading_error()));
+  if (served == nullptr) {
+    writer.reply(error_reply(model_loading_error()));
+    return nullptr;
+  }
+  if (std::string wrong = wrong_task(*served, task); !wrong.empty()) {
+    writer.reply(
+        error_reply({.message = std::move(wrong), .param = "model", .code = "model_not_capable"}));
+    return nullptr;
+  }
   return served;
 }
 

@@ -1,4 +1,4 @@
-// What the two generating endpoints do alike.
+// What endpoints that use the model do alike.
 #pragma once
 
 #include <string>
@@ -11,8 +11,13 @@
 
 namespace wok {
 
-// The served model, or null after having answered why there is none (loading, or draining).
-ServedModel* model_or_reply(ApiContext& context, ResponseWriter& writer);
+// What a request wants of the served model.
+enum class Task { kGenerate, kEmbed, kRank };
+
+// The served model, or null after having answered why there is none (loading, or draining, or one
+// that does something else).
+ServedModel* model_or_reply(ApiContext& context, ResponseWriter& writer,
+                            Task task = Task::kGenerate);
 
 // The body as an object, or nothing after having answered what is wrong with it.
 std::optional<nlohmann::json> body_or_reply(const ApiRequest& request, ResponseWriter& writer);

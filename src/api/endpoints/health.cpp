@@ -9,7 +9,7 @@ void handle(ApiContext& context, ApiRequest, std::shared_ptr<ResponseWriter> wri
   nlohmann::json body{{"status", "ok"}};
   ApiReply reply;
   if (const ServedModel* served = context.model()) {
-    const EngineStats stats = served->engine->stats();
+    const EngineStats stats = served->stats();
     const int64_t now_ms = context.clock().unix_ms();
     body["model"] = served->id;
     body["running"] = stats.running;

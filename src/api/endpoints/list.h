@@ -6,6 +6,9 @@
 #define WOK_ENDPOINTS(X) \
   X(chat_completions)    \
   X(completions)         \
+  X(embeddings)          \
+  X(rerank)              \
+  X(rerank_plain)        \
   X(models)              \
   X(model)               \
   X(tokenize)            \

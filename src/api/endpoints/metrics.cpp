@@ -11,7 +11,7 @@ void handle(ApiContext& context, ApiRequest, std::shared_ptr<ResponseWriter> wri
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
   const std::string& version = context.options().version;
   if (served != nullptr) {
-    const EngineStats stats = served->engine->stats();
+    const EngineStats stats = served->stats();
     reply.body = context.metrics().serialize(&stats, served->id, version);
   } else {
     reply.body = context.metrics().serialize(nullptr, "", version);

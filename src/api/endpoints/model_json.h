@@ -12,7 +12,7 @@ inline nlohmann::json model_json(const ServedModel& served) {
           {"object", "model"},
           {"created", served.created_unix_s},
           {"owned_by", "wok"},
-          {"max_model_len", served.engine->context_tokens()},
+          {"max_model_len", served.context_tokens()},
           {"meta",
            {{"architecture", served.info.architecture},
             {"name", served.info.name},

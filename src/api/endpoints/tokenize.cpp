@@ -45,9 +45,7 @@ void handle(ApiContext& context, ApiRequest request, std::shared_ptr<ResponseWri
   }
   auto ids = served->tokenizer->encode(parsed.text, parsed.add_special, parsed.parse_special);
   if (!ids.ok()) return writer->reply(error_reply(to_api_error(ids.error())));
-  json reply{{"count", ids->size()},
-             {"max_model_len", served->engine->context_tokens()},
-             {"tokens", *ids}};
+  json reply{{"count", ids->size()}, {"max_model_len", served->context_tokens()}, {"tokens", *ids}};
   if (parsed.with_strings) {
     json& strings = reply["token_strs"] = json::array();
     for (const int32_t id : *ids)

@@ -133,14 +133,10 @@ int quantize_gguf(const Context& context, QuantizeCommand o, const ModelFile& fi
   if (o.method.empty()) o.method = "q4_k_m";
   const Mixture* mixture = find_mixture(o.method);
   if (mixture == nullptr) {
-    return fail(invalid(
-        is_folder_method(o.method)
-            ? fmt::format("--method is '{}', which wok makes of Hugging Face folders; of a GGUF "
-                          "file it makes {}",
-                          o.method, known_methods())
-            : fmt::format("--method is '{}'; wok writes {}; gptq, awq, rtn, imatrix of Hugging "
-                          "Face folders",
-                          o.method, known_methods())));
+    return fail(
+        invalid(fmt::format("--method is '{}', which wok makes of Hugging Face folders; of "
+                            "a GGUF file it makes {}",
+                            o.method, known_methods())));
   }
   ComputePool pool(o.threads > 0 ? o.threads : usable_cpus());
   const auto importance = find_importance(context, o, file.path(), pool);
@@ -164,6 +160,12 @@ int quantize_gguf(const Context& context, QuantizeCommand o, const ModelFile& fi
 }
 
 int run_quantize(const Context& context, const QuantizeCommand& o) {
+  if (!o.method.empty() && find_mixture(o.method) == nullptr && !is_folder_method(o.method)) {
+    return fail(
+        invalid(fmt::format("--method is '{}'; of GGUF files wok makes {}; of Hugging Face "
+                            "folders gptq, awq, rtn, imatrix",
+                            o.method, known_methods())));
+  }
   const Result<store::ResolvedModel> found = find_model(context, o.in);
   if (!found.ok()) return fail(found.error());
   const Result<ModelFile> file = ModelFile::open(found->path);

@@ -46,6 +46,7 @@ LoadOptions load_options(const ServeOptions& options) {
   load.draft_path = options.draft_model;
   load.cache_dir = options.cache_dir;
   load.isa = options.isa;
+  load.embeddings = true;
   return load;
 }
 
@@ -89,20 +90,29 @@ class SignalThread {
   std::thread thread_;
 };
 
-void print_welcome(const ServeOptions& options, uint16_t port) {
+void print_welcome(const ServeOptions& options, const ServedModel& model, uint16_t port) {
   const bool any = options.host == "0.0.0.0" || options.host == "::";
   const std::string host = any                                           ? "127.0.0.1"
                            : options.host.find(':') != std::string::npos ? "[" + options.host + "]"
                                                                          : options.host;
   const std::string url = fmt::format("http://{}:{}", host, port);
   const bool keys = !options.api_key.empty() || !options.api_key_file.empty();
+  const char* path = "/v1/chat/completions";
+  std::string body =
+      R"("stream": true, "temperature": 0, "messages": [{"role": "user", "content": )"
+      R"("Name three primary colours."}])";
+  if (model.embedder && model.embedder->model().ranks()) {
+    path = "/v1/rerank";
+    body = R"("query": "What is green?", "documents": ["Grass.", "The sea.", "Snow."])";
+  } else if (model.embedder) {
+    path = "/v1/embeddings";
+    body = R"("input": ["Grass is green.", "The sea is blue."])";
+  }
   fmt::print(
-      "wok serves {} at {}\n\nTry:\n  curl -N {}/v1/chat/completions {}\\\n"
-      "    -H 'Content-Type: application/json' \\\n"
-      "    -d '{{\"model\": \"{}\", \"stream\": true, \"temperature\": 0, \"messages\": "
-      "[{{\"role\": \"user\", \"content\": \"Name three primary colours.\"}}]}}'\n",
-      options.model_id, url, url, keys ? "-H \"Authorization: Bearer $WOK_API_KEY\" " : "",
-      options.model_id);
+      "wok serves {} at {}\n\nTry:\n  curl -N {}{} {}\\\n"
+      "    -H 'Content-Type: application/json' \\\n    -d '{{\"model\": \"{}\", {}}}'\n",
+      options.model_id, url, url, path, keys ? "-H \"Authorization: Bearer $WOK_API_KEY\" " : "",
+      options.model_id, body);
   std::fflush(stdout);
 }
 
@@ -138,7 +148,7 @@ Result<int> run_serve(const ServeOptions& options) {
   }
   model = std::move(loaded).value();
   context.set_model(model.get());
-  print_welcome(options, http.port());
+  print_welcome(options, *model, http.port());
   io.join();
   context.stop();
   model.reset();  // the engine delivers its last events while context and server still stand

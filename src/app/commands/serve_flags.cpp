@@ -111,6 +111,7 @@ void add_serve_command(CLI::App& root, Context& context) {
       "  wok serve\n"
       "  wok serve gemma3:270m --port 9000\n"
       "  wok serve ./model.gguf --context 8192 --kv-memory 2G\n"
+      "  wok serve ./all-MiniLM-L6-v2      (embeddings, from a Hugging Face folder)\n"
       "  wok serve ./big.gguf --draft-model ./small.gguf\n"
       "  WOK_API_KEY=secret wok serve --host 0.0.0.0\n"
       "Settings come from flags, then the environment, then the TOML file:\n"

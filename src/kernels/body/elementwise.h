@@ -81,6 +81,48 @@ void rmsnorm(const float* x, const float* weight, float eps, int32_t n, float* y
   zip_row(x, weight, n, y, [&](Float v, Float w) { return Simd::mul(Simd::mul(v, inverse), w); });
 }
 
+void layernorm(const float* x, const float* weight, const float* bias, float eps, int32_t n,
+               float* y) {
+  Float sums = Simd::zero();
+  int32_t i = 0;
+  for (; i + kW <= n; i += kW) sums = Simd::add(Simd::load(x + i), sums);
+  float sum = Simd::reduce_add(sums);
+  for (; i < n; ++i) sum += x[i];
+  const float mean = sum / static_cast<float>(n);
+  const Float centre = Simd::set1(mean);
+  Float squares = Simd::zero();
+  for (i = 0; i + kW <= n; i += kW) {
+    const Float v = Simd::sub(Simd::load(x + i), centre);
+    squares = Simd::fma(v, v, squares);
+  }
+  float square = Simd::reduce_add(squares);
+  for (; i < n; ++i) square += (x[i] - mean) * (x[i] - mean);
+  const float scale = 1.0f / __builtin_sqrtf(square / static_cast<float>(n) + eps);
+  const Float inverse = Simd::set1(scale);
+  for (i = 0; i + kW <= n; i += kW) {
+    const Float v = Simd::mul(Simd::sub(Simd::load(x + i), centre), inverse);
+    Simd::store(y + i, Simd::fma(v, Simd::load(weight + i), Simd::load(bias + i)));
+  }
+  for (; i < n; ++i) y[i] = (x[i] - mean) * scale * weight[i] + bias[i];
+}
+
+// v Phi(v) = max(v, 0) - |v| tail, where tail = erfc(|v| / sqrt(2)) / 2 by formula 7.1.26 of
+// Abramowitz and Stegun's Handbook of Mathematical Functions: off by less than 1e-7.
+void gelu_bias(const float* x, const float* bias, int32_t n, float* y) {
+  zip_row(x, bias, n, y, [](Float a, Float b) {
+    const Float v = Simd::add(a, b), size = Simd::abs(v), one = Simd::set1(1.0f);
+    const Float t = Simd::div(one, Simd::fma(size, Simd::set1(0.3275911f * 0.70710678f), one));
+    Float p = Simd::set1(0.5f * 1.061405429f);
+    p = Simd::fma(p, t, Simd::set1(0.5f * -1.453152027f));
+    p = Simd::fma(p, t, Simd::set1(0.5f * 1.421413741f));
+    p = Simd::fma(p, t, Simd::set1(0.5f * -0.284496736f));
+    p = Simd::fma(p, t, Simd::set1(0.5f * 0.254829592f));
+    const Float e = exp_body(Simd::mul(Simd::mul(v, v), Simd::set1(-0.5f)));
+    const Float tail = Simd::mul(Simd::mul(p, t), e);
+    return Simd::sub(Simd::max(v, Simd::zero()), Simd::mul(size, tail));
+  });
+}
+
 void quantize(const float* x, int32_t n, int32_t e, int8_t* q, ActivationBlock* blocks) {
   constexpr int kVectors = 32 / kW;
   for (int32_t b = 0; b < n / 32; ++b, q += 32 * e, blocks += e) {

@@ -5,12 +5,14 @@ mod merges;
 mod pretokenize;
 mod template;
 mod tokenizer;
+mod whole;
 
 use std::ffi::c_char;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use template::ChatTemplate;
 use tokenizer::{Spec, Tokenizer};
+use whole::WholeTokenizer;
 
 /// Why something failed, in the words the user will read.
 pub enum Failure {
@@ -203,6 +205,72 @@ pub unsafe extern "C" fn wok_tokenizer_encode(
 
 #[no_mangle]
 pub unsafe extern "C" fn wok_tokenizer_id_of(tokenizer: *const Tokenizer, piece: Bytes) -> i32 {
+    let find = || std::str::from_utf8(piece.get()).map_or(-1, |piece| (*tokenizer).id_of(piece));
+    catch_unwind(AssertUnwindSafe(find)).unwrap_or(-1)
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn wok_whole_new(
+    json: Bytes,
+    status: *mut Status,
+    error: *mut Owned<u8>,
+) -> *mut WholeTokenizer {
+    let (outcome, made) = guard(error, || WholeTokenizer::new(json.get()));
+    *status = outcome;
+    made.map_or(std::ptr::null_mut(), |made| Box::into_raw(Box::new(made)))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn wok_whole_free(tokenizer: *mut WholeTokenizer) {
+    if !tokenizer.is_null() {
+        drop(Box::from_raw(tokenizer));
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn wok_whole_encode(
+    tokenizer: *const WholeTokenizer,
+    first: Bytes,
+    second: *const Bytes,
+    special: u8,
+    max_tokens: usize,
+    ids: *mut Owned<i32>,
+    types: *mut Owned<i32>,
+    error: *mut Owned<u8>,
+) -> Status {
+    let (status, encoded) = guard(error, || {
+        let second = match second.as_ref() {
+            Some(text) => Some(text.text("the second text to encode")?),
+            None => None,
+        };
+        (*tokenizer).encode(first.text("the text to encode")?, second, special != 0, max_tokens)
+    });
+    if let Some(encoded) = encoded {
+        *ids = encoded.ids.into();
+        *types = encoded.types.into();
+    }
+    status
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn wok_whole_decode(
+    tokenizer: *const WholeTokenizer,
+    ids: *const i32,
+    count: usize,
+    show_special: u8,
+    output: *mut Owned<u8>,
+    error: *mut Owned<u8>,
+) -> Status {
+    let (status, text) =
+        guard(error, || (*tokenizer).decode(slice(ids, count), show_special != 0));
+    if let Some(text) = text {
+        *output = text.into_bytes().into();
+    }
+    status
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn wok_whole_id_of(tokenizer: *const WholeTokenizer, piece: Bytes) -> i32 {
     let find = || std::str::from_utf8(piece.get()).map_or(-1, |piece| (*tokenizer).id_of(piece));
     catch_unwind(AssertUnwindSafe(find)).unwrap_or(-1)
 }
