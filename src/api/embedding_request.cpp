@@ -86,7 +86,7 @@ std::variant<TokenSequence, ApiError> encode_text(const ServedModel& served,
 }
 
 void embed_and_reply(ApiContext& context, ServedModel& served, std::vector<TokenSequence> sequences,
-                     std::shared_ptr<ResponseWriter> writer,
+                     const std::shared_ptr<ResponseWriter>& writer,
                      std::function<std::string(const std::vector<float>&)> body) {
   auto cancelled = std::make_shared<std::atomic<int>>(kNotCancelled);
   auto done = [&context, writer, cancelled, body = std::move(body)](EmbeddingResult result) {

@@ -41,7 +41,7 @@ ApiError too_long_error(const std::string& where, size_t tokens, int32_t window)
 // Computes the sequences and answers with the object that `body` makes of the numbers, on the text
 // pool; or with what went wrong.
 void embed_and_reply(ApiContext& context, ServedModel& served, std::vector<TokenSequence> sequences,
-                     std::shared_ptr<ResponseWriter> writer,
+                     const std::shared_ptr<ResponseWriter>& writer,
                      std::function<std::string(const std::vector<float>&)> body);
 
 }  // namespace wok

@@ -243,6 +243,12 @@ TEST(Embeddings, ModelsAnswerOnlyWhatTheyCan) {
   }
 }
 
+TEST(Embeddings, WhoeverGeneratesRefusesTheModel) {
+  const auto loaded = load_model(kFolder + "tiny_bert", "tiny", {});
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_THAT(loaded.error().message, HasSubstr("it makes no text"));
+}
+
 TEST(Embeddings, OtherEndpointsKnowTheModel) {
   Server server("tiny_bert");
   const auto get = [&](const char* path) {

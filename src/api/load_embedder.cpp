@@ -61,7 +61,7 @@ Result<std::unique_ptr<WholeTokenizer>> read_whole_tokenizer(const ModelFile& fi
   return made;
 }
 
-Status load_embedder(std::shared_ptr<const ModelFile> file, const LoadOptions& options,
+Status load_embedder(const std::shared_ptr<const ModelFile>& file, const LoadOptions& options,
                      ServedModel& served) {
   if (!options.draft_path.empty()) {
     return invalid("--draft-model guesses tokens, and this model generates none: leave it out");

@@ -12,7 +12,7 @@ namespace wok {
 Result<std::unique_ptr<WholeTokenizer>> read_whole_tokenizer(const ModelFile& file);
 
 // Fills in what load_model leaves open. Errors: kInvalid for options that say nothing here.
-Status load_embedder(std::shared_ptr<const ModelFile> file, const LoadOptions& options,
+Status load_embedder(const std::shared_ptr<const ModelFile>& file, const LoadOptions& options,
                      ServedModel& served);
 
 }  // namespace wok

@@ -11,6 +11,7 @@
 #include "api/tokenizer_data.h"
 #include "base/log.h"
 #include "kernels/isa.h"
+#include "models/architecture.h"
 #include "models/encoder_config.h"
 #include "models/model.h"
 #include "models/read_info.h"
@@ -70,7 +71,9 @@ Result<std::unique_ptr<ServedModel>> load_model(const std::string& path, const s
                                .count();
   WOK_TRY(info, read_model_info(*file));
   served->info = std::move(info);
-  if (options.embeddings && is_encoder(*file)) {
+  if (is_encoder(*file)) {
+    // The decoder's reader says what such a model is for.
+    if (!options.embeddings) return read_decoder_config(*file).error();
     WOK_RETURN_IF_ERROR(load_embedder(file, options, *served));
     log::info("loaded {} ({}, {}) in {:.2f} s", id, served->info.architecture, served->info.pooling,
               seconds_since(begin));

@@ -168,8 +168,7 @@ void handle(ApiContext& context, ApiRequest request, std::shared_ptr<ResponseWri
     out += fmt::format(R"(,"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})", tokens, tokens);
     return out;
   };
-  embed_and_reply(context, *served, std::move(parsed.sequences), std::move(writer),
-                  std::move(make));
+  embed_and_reply(context, *served, std::move(parsed.sequences), writer, std::move(make));
 }
 
 }  // namespace

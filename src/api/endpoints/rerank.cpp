@@ -118,7 +118,7 @@ void handle(ApiContext& context, ApiRequest request, std::shared_ptr<ResponseWri
                         {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}};
     return reply.dump(-1, ' ', false, json::error_handler_t::replace);
   };
-  embed_and_reply(context, *served, std::move(sequences), std::move(writer), std::move(make));
+  embed_and_reply(context, *served, std::move(sequences), writer, std::move(make));
 }
 
 }  // namespace
