@@ -2,6 +2,7 @@
 // run that was stopped, what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -230,7 +231,7 @@ TEST_P(Packed, ReadsBackBitForBit) {
   for (const SafetensorsEntry& e : pack_gptq(down, m)) {
     files.tensors[e.name] = {e.type, e.shape, e.data};
   }
-  const std::string folder = testing::TempDir() + "wok_packed_test";
+  const std::string folder = testing::TempDir() + "wok_packed_" + std::to_string(::getpid());
   files.write(folder);
   const auto file = ModelFile::open(folder);
   ASSERT_TRUE(file.ok()) << file.error().message;
