@@ -148,6 +148,14 @@ void GroupedSource::read_rows(int64_t begin, int64_t count, uint8_t* out) const 
   }
 }
 
+Result<PackedParts> find_packed_parts(const HfModule& module) {
+  const PackedParts parts{module.find("qweight"), module.find("qzeros"), module.find("scales")};
+  if (parts.codes == nullptr || parts.zeros == nullptr || parts.scales == nullptr) {
+    return module.wrong("qweight, qzeros or scales is missing");
+  }
+  return parts;
+}
+
 Result<HfMatrix> make_grouped(std::shared_ptr<GroupedSource> source, const HfModule& module,
                               std::initializer_list<const HfTensor*> stored) {
   WOK_RETURN_IF_ERROR(source->prepare(module));

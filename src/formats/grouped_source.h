@@ -41,6 +41,14 @@ class GroupedSource : public RowSource {
   std::vector<int32_t> order_;
 };
 
+// What a module of GPTQ's or AWQ's has. Errors: kInvalid where one is missing.
+struct PackedParts {
+  const HfTensor* codes = nullptr;   // qweight
+  const HfTensor* zeros = nullptr;   // qzeros
+  const HfTensor* scales = nullptr;  // scales
+};
+Result<PackedParts> find_packed_parts(const HfModule& module);
+
 // Prepares the source and wraps it. `stored`: the module's tensors, for identity and size.
 Result<HfMatrix> make_grouped(std::shared_ptr<GroupedSource> source, const HfModule& module,
                               std::initializer_list<const HfTensor*> stored);

@@ -52,12 +52,8 @@ class AwqSource final : public GroupedSource {
 };
 
 Result<HfMatrix> read(const HfModule& module, const Json& config) {
-  const HfTensor* codes = module.find("qweight");
-  const HfTensor* zeros = module.find("qzeros");
-  const HfTensor* scales = module.find("scales");
-  if (codes == nullptr || zeros == nullptr || scales == nullptr) {
-    return module.wrong("qweight, qzeros or scales is missing");
-  }
+  WOK_TRY(parts, find_packed_parts(module));
+  const auto [codes, zeros, scales] = parts;
   const auto bits = config.value("bits", config.value("w_bit", 4));
   std::string version = config.value("version", "gemm");
   std::transform(version.begin(), version.end(), version.begin(),

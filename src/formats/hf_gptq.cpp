@@ -111,12 +111,8 @@ bool stored_minus_one(const GptqSource& as_stored, const HfModule& module, bool 
 
 // What `dynamic` says about this module is not read: its tensors have to fit the general values.
 Result<HfMatrix> read(const HfModule& module, const Json& config) {
-  const HfTensor* codes = module.find("qweight");
-  const HfTensor* zeros = module.find("qzeros");
-  const HfTensor* scales = module.find("scales");
-  if (codes == nullptr || zeros == nullptr || scales == nullptr) {
-    return module.wrong("qweight, qzeros or scales is missing");
-  }
+  WOK_TRY(parts, find_packed_parts(module));
+  const auto [codes, zeros, scales] = parts;
   const auto bits = static_cast<int32_t>(config.value("bits", 4));
   if (bits != 2 && bits != 3 && bits != 4 && bits != 8) {
     return unsupported(

@@ -1,7 +1,4 @@
 // wok quantize: a model's weights in fewer bits.
-#include <unistd.h>
-
-#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,7 +8,6 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/quantize_options.h"
-#include "app/interrupt.h"
 #include "app/model_source.h"
 #include "quantizer/quantize.h"
 
@@ -23,27 +19,6 @@ std::string known_methods() {
   for (const Mixture& m : mixtures()) names += (names.empty() ? "" : ", ") + std::string(m.name);
   return names;
 }
-
-// A redrawn line on a terminal: share done and time left.
-class Progress {
- public:
-  bool operator()(uint64_t done, uint64_t of) const {
-    if (terminal_ && of > 0) {
-      const double share = static_cast<double>(done) / static_cast<double>(of);
-      const double passed =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-      fmt::print(stderr, "\r\x1b[K{:.0f} %, {:.0f} s left", 100 * share,
-                 share > 0 ? passed / share - passed : 0.0);
-      if (done == of) fmt::print(stderr, "\r\x1b[K");
-    }
-    return !interrupt_.pending();
-  }
-
- private:
-  Interrupt interrupt_;
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 std::string report_json(const QuantizeReport& report, const std::string& method) {
   nlohmann::json out = {{"method", method},
@@ -142,10 +117,12 @@ int quantize_gguf(const Context& context, QuantizeCommand o, const ModelFile& fi
   const auto importance = find_importance(context, o, file.path(), pool);
   if (!importance.ok() && importance.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
   if (!importance.ok()) return fail(importance.error());
-  const Progress progress;
+  const ShareProgress progress;
   const auto report =
       quantize_file(file, o.out, *mixture, *importance ? &**importance : nullptr, pool,
-                    [&](uint64_t done, uint64_t of) { return progress(done, of); });
+                    [&](uint64_t done, uint64_t of) {
+                      return progress(static_cast<double>(done) / static_cast<double>(of));
+                    });
   if (!report.ok() && report.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
   if (!report.ok()) return fail(report.error());
   if (report->was_quantized) {

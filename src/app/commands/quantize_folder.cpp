@@ -1,8 +1,6 @@
 // wok quantize of Hugging Face folders, and calibration.
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <memory>
 #include <sstream>
 
@@ -13,7 +11,6 @@
 #include "app/commands/commands.h"
 #include "app/commands/quantize_options.h"
 #include "app/corpus.h"
-#include "app/interrupt.h"
 #include "kernels/isa.h"
 #include "quantizer/quantize_folder.h"
 
@@ -56,24 +53,6 @@ Result<Source> open_source(const Context& context, const QuantizeCommand& o,
   return Source{std::move(model), text.name, std::move(tokens),
                 tokenizer->add_bos() ? tokenizer->bos_id() : -1};
 }
-
-class ShareProgress {
- public:
-  bool operator()(double share) const {
-    if (terminal_ && share > 0) {
-      const double passed =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-      fmt::print(stderr, "\r\x1b[K{:.0f} %, {:.0f} s left", 100 * share, passed / share - passed);
-      if (share >= 1) fmt::print(stderr, "\r\x1b[K");
-    }
-    return !interrupt_.pending();
-  }
-
- private:
-  Interrupt interrupt_;
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 nlohmann::json report_json(const FolderReport& report, const std::string& imatrix) {
   nlohmann::json methods = nlohmann::json::array();
